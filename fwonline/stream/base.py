@@ -1,0 +1,262 @@
+"""What a stream is made of: samples, what was refused, where they come from and where results go.
+
+A loop reads `Source`s and writes `Sink`s and knows nothing else about them; a new kind of either is a subclass here.
+"""
+
+from __future__ import annotations
+
+import abc
+import base64
+from collections.abc import Hashable, Iterator
+from typing import Any, Self
+
+import msgspec
+
+__all__ = ["Rejected", "Sample", "Sink", "Source", "as_source"]
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One item of a stream, ready for a model.
+
+    A `msgspec.Struct` and not a dataclass, because one is made for every item of every stream and it is made ten times
+    faster; `msgspec.structs.replace` gives a changed copy.
+
+    Parameters
+    ----------
+    x
+        The features as they were read: any hashable names, any values. Nothing has been checked yet.
+    y
+        The target, or None where there is none (a question).
+    key
+        Joins a question to the answer that comes later.
+    time
+        Event time in seconds since the epoch.
+    origin
+        Where the item stands, for messages: `ratings.csv:17`, `topic[2]@1234`.
+    headers
+        What came along with the item and is no feature: `(name, value)` pairs, such as a Kafka message's headers or the
+        `qid` of a ranking file.
+
+    Examples
+    --------
+    >>> from fwonline import stream
+    >>> stream.Sample({"a": 1.0}, True, origin="clicks.csv:2")
+    Sample(x={'a': 1.0}, y=True, key=None, time=None, origin='clicks.csv:2', headers=())
+
+    """
+
+    x: dict
+    y: Any = None
+    key: Hashable | None = None
+    time: float | None = None
+    origin: str = ""
+    headers: tuple = ()
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """An item that could not become a sample. The stream goes on behind it.
+
+    Parameters
+    ----------
+    raw
+        The item, whole and untouched.
+    error
+        What was wrong and what was expected, with the place in front: `ratings.csv:17: ...`.
+    origin
+        The place alone.
+    key
+        The item's key, where it could be read.
+    headers
+        What came along with the item, as in `Sample`.
+
+    Examples
+    --------
+    >>> from fwonline import stream
+    >>> stream.Rejected(b"7,x\\n", "a.csv:3: expected 3 fields, found 2", origin="a.csv:3").to_record()
+    {'origin': 'a.csv:3', 'error': 'a.csv:3: expected 3 fields, found 2', 'raw': '7,x\\n'}
+
+    """
+
+    raw: Any
+    error: str
+    origin: str = ""
+    key: Hashable | None = None
+    headers: tuple = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what a dead-letter sink keeps: a flat dict from which the item can be had back whole.
+
+        Text stays readable under `raw`. Bytes that are not UTF-8 stand under `raw_base64`. An item that is neither (it
+        came from an iterable) is given as its `repr`.
+        """
+        record: dict[str, Any] = {"origin": self.origin, "error": self.error}
+        if self.key is not None:
+            record["key"] = self.key
+        if isinstance(self.raw, (bytes, bytearray, memoryview)):
+            raw = bytes(self.raw)
+            try:
+                record["raw"] = raw.decode()
+            except UnicodeDecodeError:
+                record["raw_base64"] = base64.b64encode(raw).decode("ascii")
+        else:
+            record["raw"] = self.raw if isinstance(self.raw, str) else repr(self.raw)
+        return record
+
+
+class Source(abc.ABC):
+    """A stream that can be left at any item and taken up again behind it.
+
+    A source is read once. `iter(source)` always goes on behind the item yielded last, so two loops over the same source
+    share its items. Whoever writes a source owes its readers these guarantees:
+
+    - `__iter__` yields a `Rejected` for an item it cannot turn into a `Sample`, and goes on; it raises
+      `fwonline.exceptions.SourceError` only when nothing can follow (no file, an empty one, a broken archive).
+    - `position` is cheap, JSON can hold it, and it speaks of the items *yielded*, however far ahead the source reads.
+    - `seek(position)` on a fresh source of the same definition makes it yield exactly what followed.
+    - `close` may be called at any time and twice.
+
+    Examples
+    --------
+    >>> from fwonline import stream
+    >>> source = stream.as_source([({"a": 1.0}, 0), ({"a": 2.0}, 1), ({"a": 3.0}, 1)])
+    >>> next(iter(source)).x
+    {'a': 1.0}
+    >>> again = stream.as_source([({"a": 1.0}, 0), ({"a": 2.0}, 1), ({"a": 3.0}, 1)])
+    >>> again.seek(source.position)
+    >>> [sample.x["a"] for sample in again]
+    [2.0, 3.0]
+
+    """
+
+    #: What the source is called in messages.
+    name: str = "stream"
+
+    @abc.abstractmethod
+    def __iter__(self) -> Iterator[Sample | Rejected]:
+        """Yield the items behind `position`."""
+
+    @property
+    @abc.abstractmethod
+    def position(self) -> Any:
+        """Where the stream stands behind the item yielded last, as something JSON can hold."""
+
+    @abc.abstractmethod
+    def seek(self, position: Any) -> None:
+        """Stand where a former run stood. Called before the first item is asked for.
+
+        Raises
+        ------
+        SourceError
+            When the source cannot stand there: it is not seekable, or it is not what it was.
+
+        """
+
+    @property
+    def length(self) -> int | None:
+        """How many items the stream has from its very start, or None when that is not known."""
+        return None
+
+    @property
+    def progress(self) -> float | None:
+        """The part of the stream that was yielded, from 0 to 1, or None when that is not known.
+
+        A file knows this by bytes where it does not know its `length`.
+        """
+        return None
+
+    def lag(self) -> int | None:
+        """How many items already wait behind `position`, or None where the question has no meaning."""
+        return None
+
+    def close(self) -> None:  # noqa: B027  (nothing to let go of is the usual case)
+        """Let go of what the source holds. Reading on is an error."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class Sink(abc.ABC):
+    """Where a stream's records go: one flat dict, as JSON can hold it, for each.
+
+    A sink that can take back what it wrote has a `position`; the others leave it None. What is behind a position that
+    was read after `flush(durable=True)` survives a power cut, and `truncate` to that position makes a resumed run
+    write each record once. `truncate` comes before the first `write`; `write` without it starts anew.
+
+    Examples
+    --------
+    >>> from fwonline import stream
+    >>> with stream.CallbackSink(print) as sink:
+    ...     sink.write({"n": 1, "y_pred": 0.5})
+    {'n': 1, 'y_pred': 0.5}
+
+    """
+
+    #: What the sink is called in messages.
+    name: str = "sink"
+
+    @abc.abstractmethod
+    def write(self, record: dict[str, Any]) -> None:
+        """Take one record. It may be buffered until `flush`."""
+
+    def flush(self, *, durable: bool = False) -> None:  # noqa: B027  (optional)
+        """Hand everything written to the system; with `durable`, wait until it is on the disk or acknowledged."""
+
+    @property
+    def position(self) -> Any:
+        """Where the next record would go, as something JSON can hold; None where nothing can be taken back."""
+        return None
+
+    def truncate(self, position: Any) -> None:  # noqa: B027  (optional)
+        """Take back every record behind `position`, a former run's.
+
+        Raises
+        ------
+        CheckpointError
+            When what is there does not reach `position`: it is not what that run wrote.
+
+        """
+
+    def close(self) -> None:
+        """Flush, and let go of what the sink holds. May be called twice."""
+        self.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def as_source(obj: Any, name: str | None = None) -> Source:
+    """Return `obj` itself if it is a `Source`, else an `IterableSource` over its `(x, y)` pairs.
+
+    Parameters
+    ----------
+    obj
+        A source, a river dataset, or any iterable of `(x, y)` pairs.
+    name
+        What the iterable is called in messages.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from fwonline import stream
+    >>> source = stream.as_source(datasets.Phishing())
+    >>> source.name, source.length
+    ('Phishing', 1250)
+
+    """
+    if isinstance(obj, Source):
+        return obj
+    from fwonline.stream.iterables import IterableSource
+
+    return IterableSource(obj, name=name)
