@@ -10,7 +10,7 @@ object                                 :math:`f(y, z)`
 ``optim.losses.Squared()``             :math:`(z - y)^2`
 ``optim.losses.Absolute()``            :math:`|z - y|`
 ``optim.losses.Huber(epsilon)``        quadratic within epsilon of y, linear beyond
-``optim.losses.Quantile(alpha)``       :math:`(\alpha - 1[z < y]) (z - y)`, as river writes it
+``optim.losses.Quantile(alpha)``       :math:`(1[z > y] - \alpha)(z - y)`: the pinball loss (see below)
 ``optim.losses.Poisson()``             :math:`e^z - y z`
 ``optim.losses.EpsilonInsensitiveHinge`` :math:`\max(|z - (2y - 1)| - \epsilon, 0)`: river takes y as a 0/1 label
 ``optim.losses.Log(...)``              :math:`\log(1 + e^{-(2y - 1) z})`, weighted by class
@@ -21,6 +21,9 @@ object                                 :math:`f(y, z)`
 :class:`SmoothHinge`                   the hinge with its corner rounded over a width
 :class:`NegativeLogReturn`             :math:`-\log z`: the loss of a portfolio whose wealth grows by z
 ====================================== ==========================================================
+
+river 0.26's ``Quantile`` has the gradient of the alpha-quantile but the value of the (1 - alpha)-quantile. A gap or a
+regret needs a value and a derivative of one function, so here the value is the one that river's gradient belongs to.
 
 Labels of binary losses are 0 and 1, as river has them. A subclass of a river loss is not assumed to keep its
 formula, so it runs by its own methods.
@@ -91,7 +94,7 @@ def loss_value(kind, p, q, y, z):
     if kind == HUBER:
         return 0.5 * r * r if abs(r) <= p else p * abs(r) - 0.5 * p * p
     if kind == QUANTILE:
-        return (p - 1.0) * r if r < 0.0 else p * r
+        return -p * r if r < 0.0 else (1.0 - p) * r
     if kind == POISSON:
         return math.exp(min(z, 709.0)) - y * z
     if kind == EPSILON:
