@@ -1,0 +1,556 @@
+"""Simulated streams: seeded, endless, drawn in chunks so that a model and not its data is what takes the time."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from river.datasets import base
+
+__all__ = ["AdversarialLinear", "BlockCovariance", "LowRankRatings", "SparseLinear"]
+
+_CELLS = 1 << 16  # numbers in a chunk: large enough for vectorised drawing, small enough to stay in cache
+_SAMPLES, _TRUTH = 0, 1  # what a random stream is for: part of its key, so that the two never meet
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+class _Simulator(base.SyntheticDataset):
+    """A stream whose chunk number `i` depends on the seed and on `i` alone.
+
+    So a stream is the same however much of it is read, a second iteration repeats the first, and any place in it is
+    reached without drawing what lies before. Without a seed an object picks one for itself: it still repeats itself,
+    and its truth stays readable.
+    """
+
+    seed: int | None
+    _keys: Sequence[Any]  # what the columns of a dense chunk are called
+    _width: float  # numbers a sample is made of, on average
+
+    def _start(self, seed: int | None) -> None:
+        self.seed = seed
+        self._entropy = np.random.SeedSequence(seed).entropy
+
+    def _rng(self, *key: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=key))
+
+    @property
+    def _rows(self) -> int:
+        return int(max(1, min(1024, _CELLS // max(1.0, self._width))))
+
+    @abc.abstractmethod
+    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[Any, np.ndarray | None]:
+        """Samples `start` to `start + n` as a dense or CSR matrix and their targets."""
+
+    def _chunks(self, first: int) -> Iterator[tuple[Any, np.ndarray | None]]:
+        for i in itertools.count(first):
+            yield self._draw(i * self._rows, self._rows, self._rng(_SAMPLES, i))
+
+    def __iter__(self) -> Iterator[tuple[dict, Any]]:
+        return self.iter_from(0)
+
+    def iter_from(self, n: int) -> Iterator[tuple[dict, Any]]:
+        """Iterate from sample `n` on, without drawing those before it (but for the ones in the same chunk).
+
+        Parameters
+        ----------
+        n
+            How many samples to leave out, at least 0.
+        """
+        _require(n >= 0, f"a stream starts at sample 0, not at {n}")
+        first, skip = divmod(n, self._rows)
+        samples = itertools.chain.from_iterable(itertools.starmap(self._dicts, self._chunks(first)))
+        return itertools.islice(samples, skip, None)
+
+    def _dicts(self, X: Any, y: np.ndarray | None) -> Iterator[tuple[dict, Any]]:
+        targets = itertools.repeat(None) if y is None else y.tolist()
+        if scipy.sparse.issparse(X):
+            indices, values, ends = X.indices.tolist(), X.data.tolist(), X.indptr.tolist()
+            for (a, b), target in zip(itertools.pairwise(ends), targets, strict=False):
+                yield dict(zip(indices[a:b], values[a:b], strict=True)), target
+        else:
+            keys = self._keys
+            for row, target in zip(X.tolist(), targets, strict=False):
+                yield dict(zip(keys, row, strict=True)), target
+
+    def to_arrays(self, n: int) -> tuple[Any, np.ndarray | None]:
+        """Return the first `n` samples as arrays: the same numbers as the iteration gives.
+
+        Parameters
+        ----------
+        n
+            How many samples, at least 1.
+
+        Returns
+        -------
+        tuple
+            `X` of shape (n, n_features), dense or CSR as the stream is, and `y` of shape (n,), None where the stream
+            has no target. Labels are booleans.
+        """
+        _require(n >= 1, f"at least 1 sample must be asked for, not {n}")
+        parts = list(itertools.islice(self._chunks(0), -(-n // self._rows)))
+        stack = scipy.sparse.vstack if scipy.sparse.issparse(parts[0][0]) else np.concatenate
+        X = stack([X for X, _ in parts])[:n]
+        targets = [y for _, y in parts if y is not None]
+        return X, np.concatenate(targets)[:n] if targets else None
+
+
+class SparseLinear(_Simulator):
+    r"""Sparse linear regression or classification whose true weights drift.
+
+    Features are standard normal, each present with probability `density` (absent ones are 0 and not in the dict).
+    The target of sample $t$ is
+
+    $$y_t = \langle x_t, w_t \rangle + \sigma \varepsilon_t$$
+
+    with $\varepsilon_t$ standard normal; for classification $y_t$ is True where
+    $\langle x_t, w_t \rangle + \sigma \varepsilon_t > 0$ with $\varepsilon_t$ standard logistic, so that
+    $\sigma = 1$ is the model of which the log loss is the likelihood, and $\sigma = 0$ is separable.
+
+    The true weights $w_t$ have `n_informative` non-zeros and $\|w_t\|_1$ = `radius` (less while they move), so
+    `L1Ball(radius)` holds them at all times. Every `drift_every` samples a fraction of the non-zeros move to other
+    features with other values: at once, or in a straight line over `drift_width` samples.
+
+    Parameters
+    ----------
+    classification
+        Whether the target is a label (bool) instead of a number.
+    n_features
+        Dimension of the stream.
+    n_informative
+        Number of features with a true weight, at most `n_features`.
+    density
+        Probability that a feature is present in a sample, in (0, 1].
+    radius
+        l1 norm of the true weights.
+    noise
+        Scale $\sigma$ of the noise, at least 0.
+    drift_every
+        Samples from one change of the weights to the next; None for weights that never change.
+    drift_width
+        Samples that a change takes, at most `drift_every`; 0 for abrupt changes.
+    drift_fraction
+        Fraction of the informative features that one change replaces, in (0, 1].
+    seed
+        Random seed number used for reproducibility.
+
+    Notes
+    -----
+    A sample costs its non-zeros, whatever the dimension.
+
+    Examples
+    --------
+    >>> from fwonline.datasets import SparseLinear
+    >>> stream = SparseLinear(n_features=4, n_informative=2, radius=3, drift_every=100, seed=7)
+    >>> for x, y in stream.take(2):
+    ...     print({j: round(v, 2) for j, v in x.items()}, round(y, 2))
+    {0: 0.15, 1: -0.64, 2: 0.19, 3: 0.63} -1.42
+    {0: -1.79, 1: 1.48, 2: 0.56, 3: 1.33} 2.24
+    >>> stream.true_weights(0).round(2), stream.true_weights(100).round(2)
+    (array([ 0.  ,  1.95, -1.05,  0.  ]), array([ 0.  ,  0.  , -0.99,  2.01]))
+    """
+
+    def __init__(
+        self,
+        *,
+        classification: bool = False,
+        n_features: int = 100,
+        n_informative: int = 10,
+        density: float = 1.0,
+        radius: float = 10.0,
+        noise: float = 0.1,
+        drift_every: int | None = None,
+        drift_width: int = 0,
+        drift_fraction: float = 0.5,
+        seed: int | None = None,
+    ):
+        _require(
+            1 <= n_informative <= n_features,
+            f"n_informative must lie in 1 .. n_features={n_features}, not be {n_informative}",
+        )
+        _require(0 < density <= 1, f"density must lie in (0, 1], not be {density}")
+        _require(radius > 0, f"radius must be positive, not {radius}")
+        _require(noise >= 0, f"noise must be at least 0, not {noise}")
+        _require(drift_every is None or drift_every >= 1, f"drift_every must be None or at least 1, not {drift_every}")
+        _require(
+            0 <= drift_width <= (drift_every or 0),
+            f"drift_width must lie in 0 .. drift_every={drift_every or 0}, not be {drift_width}",
+        )
+        _require(0 < drift_fraction <= 1, f"drift_fraction must lie in (0, 1], not be {drift_fraction}")
+        super().__init__(
+            task=base.BINARY_CLF if classification else base.REG,
+            n_features=n_features,
+            n_classes=2 if classification else None,
+            n_outputs=1,
+            sparse=density < 1,
+        )
+        self.classification = classification
+        self.n_informative = n_informative
+        self.density = density
+        self.radius = radius
+        self.noise = noise
+        self.drift_every = drift_every
+        self.drift_width = drift_width
+        self.drift_fraction = drift_fraction
+        self._start(seed)
+        self._keys = range(n_features)
+        self._width = n_features * density
+        self._order = self._rng(_TRUTH).permutation(n_features)
+
+    def _concept(self, k: int) -> np.ndarray:
+        """The weights after `k` changes.
+
+        Slot i of the informative features chooses among the features i, i + n_informative, ... of a random order, so
+        slots never collide. Change k redraws the next few slots in turn, hence the last few changes say all.
+        """
+        m, slots = self.n_informative, np.arange(self.n_informative)
+        if self.drift_every is None or k == 0:
+            drawn_at = np.zeros(m, dtype=np.int64)
+        else:
+            step = max(1, round(self.drift_fraction * m))
+            last = (k * step - 1 - slots) // m * m + slots  # latest turn of each slot among the k * step turns taken
+            drawn_at = np.where(last >= 0, last // step + 1, 0)
+        weights = np.zeros(self.n_features)
+        for k_drawn in np.unique(drawn_at):
+            rng = self._rng(_TRUTH, int(k_drawn))
+            choice, size, sign = rng.random(m), rng.uniform(0.5, 1.5, m), rng.choice((-1.0, 1.0), m)
+            mine = drawn_at == k_drawn
+            places = (self.n_features - 1 - slots) // m + 1
+            features = self._order[slots + m * (choice * places).astype(np.int64)]
+            weights[features[mine]] = (sign * size)[mine]
+        return weights * (self.radius / np.abs(weights).sum())
+
+    def true_weights(self, t: int) -> np.ndarray:
+        """Return the weights that made sample `t`.
+
+        Parameters
+        ----------
+        t
+            Number of the sample, from 0.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n_features,): the weight of feature `j` at place `j`.
+        """
+        _require(t >= 0, f"samples are counted from 0, not from {t}")
+        k, old_part = self._phase(t)
+        weights = self._concept(k)
+        return weights if old_part == 0 else weights + old_part * (self._concept(k - 1) - weights)
+
+    def _phase(self, t: int) -> tuple[int, float]:
+        """How many changes began by sample `t`, and how much of the weights before the last is still in force."""
+        if self.drift_every is None:
+            return 0, 0.0
+        k, age = divmod(t, self.drift_every)
+        return k, 1 - (age + 1) / (self.drift_width + 1) if k and age < self.drift_width else 0.0
+
+    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
+        X = rng.standard_normal((n, self.n_features)) if self.density == 1 else self._sparse(n, rng)
+        margin = np.empty(n)
+        a = 0
+        while a < n:
+            k, _ = self._phase(start + a)
+            b = n if self.drift_every is None else min(n, (k + 1) * self.drift_every - start)
+            margin[a:b] = X[a:b] @ self._concept(k)
+            moving = min(b, k * (self.drift_every or 0) + self.drift_width - start) if k else a
+            if moving > a:
+                old_part = np.array([self._phase(start + i)[1] for i in range(a, moving)])
+                margin[a:moving] += old_part * (X[a:moving] @ self._concept(k - 1) - margin[a:moving])
+            a = b
+        if self.classification:
+            return X, margin + self.noise * rng.logistic(size=n) > 0
+        return X, margin + self.noise * rng.standard_normal(n)
+
+    def _sparse(self, n: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
+        """Independent presence of every cell by geometric jumps from one present cell to the next."""
+        cells = n * self.n_features
+        expected = cells * self.density
+        jumps = [np.zeros(1, dtype=np.int64)]
+        reached = 0
+        while reached <= cells:
+            jump = rng.geometric(self.density, int(expected + 6 * np.sqrt(expected) + 16))
+            jumps.append(jump)
+            reached += int(jump.sum())
+        at = np.cumsum(np.concatenate(jumps))[1:] - 1
+        at = at[: np.searchsorted(at, cells)]
+        row, column = np.divmod(at, self.n_features)
+        ends = np.searchsorted(row, np.arange(n + 1))
+        return scipy.sparse.csr_array((rng.standard_normal(at.size), column, ends), shape=(n, self.n_features))
+
+
+class AdversarialLinear(_Simulator):
+    r"""Returns of assets whose leader keeps changing: linear losses against a learner on the simplex.
+
+    At each round $x_t$ holds the returns of `n_features` assets in percent and $y_t = \max_i x_{t,i}$ is the return of
+    the round's best asset. A portfolio $w$ on the probability simplex earns $\langle x_t, w \rangle$ percent and falls
+    short of the best asset by $y_t - \langle x_t, w \rangle \geq 0$.
+
+    A regime lasts `switch_every` rounds. In it one asset leads: its mean return is `edge`, that of the regime's
+    before falls to -`edge`, all others have mean 0; on top comes normal noise of standard deviation `volatility`. The
+    leader changes to one of the assets that led least often so far. So whoever runs after the asset that did best
+    lately buys just before it falls: with two assets, `switch_every=1` and `volatility=0` this is the textbook
+    sequence on which following the leader has linear regret.
+
+    How to feed it: to `FWRegressor(sets.ProbabilitySimplex(), optim.OFW(), loss=...)`, with no scaler before it.
+
+    - `river.optim.losses.Absolute()`: as the prediction $\langle x_t, w_t \rangle$ is never above $y_t$, the loss is
+      the shortfall itself, which is linear in $w$. The regret is the percentage points by which the best single asset
+      in hindsight was ahead.
+    - `river.optim.losses.Squared()` (a regressor's usual): the squared shortfall, which large misses dominate.
+
+    Parameters
+    ----------
+    n_features
+        Number of assets, at least 2.
+    switch_every
+        Rounds of a regime.
+    edge
+        Mean return of a leader in percent a round, at least 0.
+    volatility
+        Standard deviation of a return in percent a round, at least 0.
+    seed
+        Random seed number used for reproducibility.
+
+    References
+    ----------
+    [^1]: [Hazan, E., Kale, S., 2012. Projection-free online learning. ICML.](https://arxiv.org/abs/1206.4657)
+    [^2]: [Cover, T., 1991. Universal portfolios. Mathematical Finance 1(1).](https://doi.org/10.1111/j.1467-9965.1991.tb00002.x)
+
+    Examples
+    --------
+    >>> from fwonline.datasets import AdversarialLinear
+    >>> stream = AdversarialLinear(n_features=3, switch_every=2, edge=1.0, volatility=0.0, seed=5)
+    >>> for x, y in stream.take(4):
+    ...     print(x, y)
+    {0: 1.0, 1: 0.0, 2: 0.0} 1.0
+    {0: 1.0, 1: 0.0, 2: 0.0} 1.0
+    {0: -1.0, 1: 1.0, 2: 0.0} 1.0
+    {0: -1.0, 1: 1.0, 2: 0.0} 1.0
+    """
+
+    def __init__(
+        self,
+        n_features: int = 10,
+        switch_every: int = 250,
+        edge: float = 0.5,
+        volatility: float = 1.0,
+        seed: int | None = None,
+    ):
+        _require(n_features >= 2, f"a portfolio needs at least 2 assets, not {n_features}")
+        _require(switch_every >= 1, f"switch_every must be at least 1, not {switch_every}")
+        _require(edge >= 0, f"edge must be at least 0, not {edge}")
+        _require(volatility >= 0, f"volatility must be at least 0, not {volatility}")
+        super().__init__(task=base.REG, n_features=n_features, n_outputs=1)
+        self.switch_every = switch_every
+        self.edge = edge
+        self.volatility = volatility
+        self._start(seed)
+        self._keys = range(n_features)
+        self._width = n_features
+
+    def leader(self, t: int) -> int:
+        """Return the asset that leads in round `t`, counted from 0."""
+        _require(t >= 0, f"rounds are counted from 0, not from {t}")
+        return int(self._regimes(np.array([t // self.switch_every]))[0])
+
+    def _regimes(self, k: np.ndarray) -> np.ndarray:
+        """Leaders of regimes `k`: every cycle of n_features regimes is a random order of the assets.
+
+        Where a cycle would open with the leader that closed the one before, its first two change places.
+        """
+        cycle, place = np.divmod(k, self.n_features)
+        cycles, which = np.unique(cycle, return_inverse=True)
+        return np.stack([self._cycle(int(c)) for c in cycles])[which, place]
+
+    def _cycle(self, cycle: int) -> np.ndarray:
+        d = self.n_features
+        if d == 2:  # only one order has no asset lead twice in a row
+            return self._rng(_TRUTH, 0).permutation(2)
+        order = self._rng(_TRUTH, cycle).permutation(d)
+        if cycle and order[0] == self._rng(_TRUTH, cycle - 1).permutation(d)[-1]:
+            order[:2] = order[1::-1]
+        return order
+
+    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        X = self.volatility * rng.standard_normal((n, self.n_features)) + 0.0  # no -0.0 where there is no volatility
+        regime = (start + np.arange(n)) // self.switch_every
+        first = max(0, int(regime[0]) - 1)
+        leaders = self._regimes(np.arange(first, int(regime[-1]) + 1))
+        rows = np.arange(n)
+        X[rows, leaders[regime - first]] += self.edge
+        fallen = rows[regime > 0]
+        X[fallen, leaders[regime[fallen] - 1 - first]] -= self.edge
+        return X, X.max(axis=1)
+
+
+class BlockCovariance(_Simulator):
+    r"""Normal vectors whose covariance is block diagonal with unequal blocks of rank one.
+
+    `n_blocks` - 1 random cuts divide the features into blocks. Block $b$ of the covariance is
+    $\varphi_b \varphi_b^\top$ with the entries of $\varphi_b$ uniform on $[-1, 1]$, so it is sparse and of low rank at
+    once: the trace bounds its nuclear norm and the l1 norm of its entries its density. Samples are
+    $x_b = z_b \varphi_b + \sigma \varepsilon$ with $z_b$, $\varepsilon$ standard normal; they have no target (`None`).
+
+    Parameters
+    ----------
+    n_features
+        Dimension of the vectors.
+    n_blocks
+        Number of blocks, at most `n_features`.
+    noise
+        Standard deviation $\sigma$ of what is added to every feature; it adds $\sigma^2 I$ to the covariance.
+    seed
+        Random seed number used for reproducibility.
+
+    References
+    ----------
+    [^1]: [Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
+    minimization. NeurIPS.](https://arxiv.org/abs/1901.10348)
+
+    Examples
+    --------
+    >>> from fwonline.datasets import BlockCovariance
+    >>> stream = BlockCovariance(n_features=5, n_blocks=2, seed=3)
+    >>> for x, y in stream.take(2):
+    ...     print({j: round(v, 2) for j, v in x.items()}, y)
+    {0: 0.02, 1: 0.01, 2: 0.08, 3: -0.22, 4: -0.01} None
+    {0: 0.2, 1: 0.04, 2: 0.62, 3: -1.05, 4: -0.04} None
+    >>> stream.covariance.round(2)
+    array([[0.07, 0.02, 0.22, 0.  , 0.  ],
+           [0.02, 0.  , 0.05, 0.  , 0.  ],
+           [0.22, 0.05, 0.68, 0.  , 0.  ],
+           [0.  , 0.  , 0.  , 0.33, 0.01],
+           [0.  , 0.  , 0.  , 0.01, 0.  ]])
+    """
+
+    def __init__(self, n_features: int = 100, n_blocks: int = 10, noise: float = 0.0, seed: int | None = None):
+        _require(1 <= n_blocks <= n_features, f"n_blocks must lie in 1 .. n_features={n_features}, not be {n_blocks}")
+        _require(noise >= 0, f"noise must be at least 0, not {noise}")
+        super().__init__(task="Covariance estimation", n_features=n_features)
+        self.n_blocks = n_blocks
+        self.noise = noise
+        self._start(seed)
+        self._keys = range(n_features)
+        self._width = n_features
+        rng = self._rng(_TRUTH)
+        cuts = np.sort(rng.choice(np.arange(1, n_features), n_blocks - 1, replace=False))
+        self._block = np.searchsorted(cuts, np.arange(n_features), side="right")
+        self._phi = rng.uniform(-1, 1, n_features)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The true covariance, of shape (n_features, n_features)."""
+        same = self._block[:, None] == self._block
+        return np.where(same, np.outer(self._phi, self._phi), 0.0) + self.noise**2 * np.eye(self.n_features)
+
+    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, None]:
+        X = rng.standard_normal((n, self.n_blocks))[:, self._block] * self._phi
+        if self.noise:
+            X += self.noise * rng.standard_normal(X.shape)
+        return X, None
+
+
+class LowRankRatings(_Simulator):
+    r"""Ratings of items by users from a matrix of low rank, in a box, some users and items far busier than others.
+
+    The true rating is $M_{ui} = m + h \langle a_u, b_i \rangle$, where $m$ is the middle of the box, $h$ half its
+    width, and $a_u$, $b_i$ are random directions of `rank` dimensions: so $M$ has rank at most `rank` + 1 and lies in
+    the box. A sample is `{"user": u, "item": i}` with the target $M_{ui}$ plus noise, clipped to the box. User and
+    item are drawn independently, the $k$-th busiest of $n$ with probability proportional to $k^{-s}$.
+
+    Parameters
+    ----------
+    n_users
+        Number of users, the rows of the matrix.
+    n_items
+        Number of items, its columns.
+    rank
+        Dimension of the users' and items' directions.
+    lower
+        Smallest rating.
+    upper
+        Largest rating.
+    noise
+        Standard deviation of a rating about the truth, at least 0, before it is clipped.
+    skew
+        Exponent $s$ of the popularity, at least 0; 0 draws all alike.
+    seed
+        Random seed number used for reproducibility.
+
+    Examples
+    --------
+    >>> from fwonline.datasets import LowRankRatings
+    >>> stream = LowRankRatings(n_users=20, n_items=30, rank=2, seed=1)
+    >>> for x, y in stream.take(3):
+    ...     print(x, round(y, 2))
+    {'user': 13, 'item': 22} 2.03
+    {'user': 17, 'item': 7} 1.72
+    {'user': 4, 'item': 8} 1.45
+    >>> stream.matrix.shape, int(np.linalg.matrix_rank(stream.matrix))
+    ((20, 30), 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_users: int = 500,
+        n_items: int = 1000,
+        rank: int = 3,
+        lower: float = 1.0,
+        upper: float = 5.0,
+        noise: float = 0.25,
+        skew: float = 0.8,
+        seed: int | None = None,
+    ):
+        _require(n_users >= 1 and n_items >= 1, f"n_users={n_users} and n_items={n_items} must be at least 1")
+        _require(rank >= 1, f"rank must be at least 1, not {rank}")
+        _require(lower < upper, f"lower={lower} must be below upper={upper}")
+        _require(noise >= 0, f"noise must be at least 0, not {noise}")
+        _require(skew >= 0, f"skew must be at least 0, not {skew}")
+        super().__init__(task=base.REG, n_features=2, n_outputs=1)
+        self.n_users = n_users
+        self.n_items = n_items
+        self.rank = rank
+        self.lower = lower
+        self.upper = upper
+        self.noise = noise
+        self.skew = skew
+        self._start(seed)
+        self._keys = ("user", "item")
+        self._width = 64  # ratings are cheap: a chunk of 1024
+        rng = self._rng(_TRUTH)
+        self._users = self._directions(n_users, rng)
+        self._items = self._directions(n_items, rng)
+        self._user_cdf, self._user_ids = self._popularity(n_users, rng)
+        self._item_cdf, self._item_ids = self._popularity(n_items, rng)
+
+    def _directions(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        A = rng.standard_normal((n, self.rank))
+        return A / np.linalg.norm(A, axis=1, keepdims=True)
+
+    def _popularity(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        mass = np.cumsum(np.arange(1, n + 1, dtype=float) ** -self.skew)
+        return mass / mass[-1], rng.permutation(n)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The true ratings, of shape (n_users, n_items)."""
+        return self._truth(self._users @ self._items.T)
+
+    def _truth(self, match: np.ndarray) -> np.ndarray:
+        return 0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * match
+
+    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        user = self._user_ids[np.searchsorted(self._user_cdf, rng.random(n), side="right")]
+        item = self._item_ids[np.searchsorted(self._item_cdf, rng.random(n), side="right")]
+        truth = self._truth(np.einsum("ij,ij->i", self._users[user], self._items[item]))
+        ratings = np.clip(truth + self.noise * rng.standard_normal(n), self.lower, self.upper)
+        return np.column_stack((user, item)), ratings
