@@ -287,24 +287,26 @@ class SparseLinear(_Simulator):
 
 
 class AdversarialLinear(_Simulator):
-    r"""Returns of assets whose leader keeps changing: linear losses against a learner on the simplex.
+    r"""Price relatives of assets whose leader keeps changing: losses against a learner on the simplex.
 
-    At each round $x_t$ holds the returns of `n_features` assets in percent and $y_t = \max_i x_{t,i}$ is the return of
-    the round's best asset. A portfolio $w$ on the probability simplex earns $\langle x_t, w \rangle$ percent and falls
-    short of the best asset by $y_t - \langle x_t, w \rangle \geq 0$.
+    At each round $x_t$ holds the price relatives of `n_features` assets (closing price over opening price, so 1 is no
+    change) and $y_t = \max_i x_{t,i}$ is that of the round's best asset. A portfolio $w$ on the probability simplex
+    multiplies its wealth by $\langle x_t, w \rangle$ and falls short of the best asset by
+    $y_t - \langle x_t, w \rangle \geq 0$.
 
-    A regime lasts `switch_every` rounds. In it one asset leads: its mean return is `edge`, that of the regime's
-    before falls to -`edge`, all others have mean 0; on top comes normal noise of standard deviation `volatility`. The
-    leader changes to one of the assets that led least often so far. So whoever runs after the asset that did best
-    lately buys just before it falls: with two assets, `switch_every=1` and `volatility=0` this is the textbook
-    sequence on which following the leader has linear regret.
+    A regime lasts `switch_every` rounds. In it one asset leads: the logarithm of its relative has mean `edge`, that of
+    the leader before it has mean -`edge`, those of all others 0; on top comes normal noise of standard deviation
+    `volatility`. The next leader is one of the assets that led least often so far. So whoever runs after the asset
+    that did best lately buys just before it falls: with two assets, `switch_every=1` and `volatility=0` this is the
+    textbook sequence on which following the leader has linear regret.
 
     How to feed it: to `FWRegressor(sets.ProbabilitySimplex(), optim.OFW(), loss=...)`, with no scaler before it.
 
-    - `river.optim.losses.Absolute()`: as the prediction $\langle x_t, w_t \rangle$ is never above $y_t$, the loss is
-      the shortfall itself, which is linear in $w$. The regret is the percentage points by which the best single asset
-      in hindsight was ahead.
-    - `river.optim.losses.Squared()` (a regressor's usual): the squared shortfall, which large misses dominate.
+    - `river.optim.losses.Absolute()`: the prediction $\langle x_t, w_t \rangle$ is never above $y_t$, so the loss is
+      the shortfall itself, which is linear in $w$. The best fixed point is one asset.
+    - `fwonline.losses.NegativeLogReturn()`: the loss is minus the logarithm of the round's growth. The regret is the
+      logarithm of the wealth of the best constant rebalanced portfolio over one's own.
+    - `river.optim.losses.Squared()`, a regressor's usual: the squared shortfall.
 
     Parameters
     ----------
@@ -313,9 +315,9 @@ class AdversarialLinear(_Simulator):
     switch_every
         Rounds of a regime.
     edge
-        Mean return of a leader in percent a round, at least 0.
+        Mean logarithm of a leader's price relative, at least 0.
     volatility
-        Standard deviation of a return in percent a round, at least 0.
+        Standard deviation of the logarithm of a price relative, at least 0.
     seed
         Random seed number used for reproducibility.
 
@@ -327,21 +329,21 @@ class AdversarialLinear(_Simulator):
     Examples
     --------
     >>> from fwonline.datasets import AdversarialLinear
-    >>> stream = AdversarialLinear(n_features=3, switch_every=2, edge=1.0, volatility=0.0, seed=5)
+    >>> stream = AdversarialLinear(n_features=3, switch_every=2, edge=0.1, volatility=0, seed=5)
     >>> for x, y in stream.take(4):
-    ...     print(x, y)
-    {0: 1.0, 1: 0.0, 2: 0.0} 1.0
-    {0: 1.0, 1: 0.0, 2: 0.0} 1.0
-    {0: -1.0, 1: 1.0, 2: 0.0} 1.0
-    {0: -1.0, 1: 1.0, 2: 0.0} 1.0
+    ...     print({asset: round(relative, 2) for asset, relative in x.items()}, round(y, 2))
+    {0: 1.11, 1: 1.0, 2: 1.0} 1.11
+    {0: 1.11, 1: 1.0, 2: 1.0} 1.11
+    {0: 0.9, 1: 1.11, 2: 1.0} 1.11
+    {0: 0.9, 1: 1.11, 2: 1.0} 1.11
     """
 
     def __init__(
         self,
         n_features: int = 10,
         switch_every: int = 250,
-        edge: float = 0.5,
-        volatility: float = 1.0,
+        edge: float = 0.005,
+        volatility: float = 0.01,
         seed: int | None = None,
     ):
         _require(n_features >= 2, f"a portfolio needs at least 2 assets, not {n_features}")
@@ -380,7 +382,7 @@ class AdversarialLinear(_Simulator):
         return order
 
     def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        X = self.volatility * rng.standard_normal((n, self.n_features)) + 0.0  # no -0.0 where there is no volatility
+        X = self.volatility * rng.standard_normal((n, self.n_features))
         regime = (start + np.arange(n)) // self.switch_every
         first = max(0, int(regime[0]) - 1)
         leaders = self._regimes(np.arange(first, int(regime[-1]) + 1))
@@ -388,6 +390,7 @@ class AdversarialLinear(_Simulator):
         X[rows, leaders[regime - first]] += self.edge
         fallen = rows[regime > 0]
         X[fallen, leaders[regime[fallen] - 1 - first]] -= self.edge
+        np.exp(X, out=X)
         return X, X.max(axis=1)
 
 
