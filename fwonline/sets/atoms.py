@@ -1,0 +1,172 @@
+"""What a linear minimisation oracle returns: one point of a set, held in as few numbers as it has.
+
+An optimizer needs three things of an atom: its inner product with a gradient, itself added to an iterate, and (seldom)
+itself written out. A signed coordinate does the first two in O(1), a rank-one matrix without forming the matrix.
+"""
+
+import abc
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Array", "Atom", "CoordinateAtom", "DenseAtom", "ZeroAtom"]
+
+Array = npt.NDArray[np.float64]
+
+
+class Atom(abc.ABC):
+    """A point of a set, most often a vertex. Immutable; equal atoms compare and hash equal, so an active set can be a
+    dict.
+
+    Attributes
+    ----------
+    shape
+        Shape of the point: `(d,)` for a vector, `(m, n)` for a matrix. Where a set of vectors is asked for an array of
+        another shape, positions count its entries in C order.
+    """
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: tuple[int, ...]):
+        self.shape = shape
+
+    @property
+    @abc.abstractmethod
+    def nnz(self) -> int:
+        """How many entries are stored, hence what `dot` and `add_to` cost."""
+
+    @abc.abstractmethod
+    def dot(self, g: Any) -> float:
+        """Inner product with `g`, an array of the atom's shape."""
+
+    @abc.abstractmethod
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        """Add `scale` times the atom to `out` in place."""
+
+    @abc.abstractmethod
+    def _key(self) -> tuple[Any, ...]:
+        """What makes two atoms of the same class and shape equal."""
+
+    def to_dense(self) -> Array:
+        """Return the atom as a new array."""
+        out = np.zeros(self.shape)
+        self.add_to(out)
+        return out
+
+    @property
+    def size(self) -> int:
+        """Number of entries of the point, zeros included."""
+        return math.prod(self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Atom)
+        return self.shape == other.shape and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.shape, self._key()))
+
+
+class CoordinateAtom(Atom):
+    """The point `value * e_index`: every vertex of the l1 ball and of the simplices.
+
+    Parameters
+    ----------
+    index
+        Position of the only non-zero entry, from 0.
+    value
+        That entry, sign included.
+    shape
+        Shape of the point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fwonline.sets.atoms import CoordinateAtom
+    >>> atom = CoordinateAtom(1, -2.0, (3,))
+    >>> atom.dot(np.array([5.0, 7.0, 9.0]))
+    -14.0
+    >>> atom.to_dense()
+    array([ 0., -2.,  0.])
+    """
+
+    __slots__ = ("index", "value")
+
+    def __init__(self, index: int, value: float, shape: tuple[int, ...]):
+        super().__init__(shape)
+        self.index = index
+        self.value = value
+
+    @property
+    def nnz(self) -> int:
+        return 1
+
+    def dot(self, g: Array) -> float:
+        return self.value * float(g.flat[self.index])
+
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        out.flat[self.index] += scale * self.value
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.index, self.value
+
+    def __repr__(self) -> str:
+        return f"CoordinateAtom(index={self.index}, value={self.value}, shape={self.shape})"
+
+
+class ZeroAtom(Atom):
+    """The origin, a vertex of sets such as the unit simplex."""
+
+    __slots__ = ()
+
+    @property
+    def nnz(self) -> int:
+        return 0
+
+    def dot(self, g: Any) -> float:
+        return 0.0
+
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        pass
+
+    def _key(self) -> tuple[Any, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"ZeroAtom(shape={self.shape})"
+
+
+class DenseAtom(Atom):
+    """A point with all its entries written out: the l2 ball, boxes, the convex hull of given points.
+
+    Parameters
+    ----------
+    values
+        The entries. The atom takes the array over and makes it read-only.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Array):
+        super().__init__(values.shape)
+        values.flags.writeable = False
+        self.values = values
+
+    @property
+    def nnz(self) -> int:
+        return self.values.size
+
+    def dot(self, g: Array) -> float:
+        return float(np.vdot(self.values, g))
+
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        out += scale * self.values
+
+    def _key(self) -> tuple[Any, ...]:
+        return ((self.values + 0.0).tobytes(),)  # + 0.0 turns -0.0, which equals 0.0, into its bytes
+
+    def __repr__(self) -> str:
+        return f"DenseAtom({self.values!r})"
