@@ -1,0 +1,1 @@
+"""Commands for people who work on fwonline: a Kafka broker, benchmarks, the figures of the papers."""
