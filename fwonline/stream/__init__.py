@@ -5,18 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fwonline.stream.base import Rejected, Sample, Sink, Source, as_source
+from fwonline.stream.csvfile import CSVSource
+from fwonline.stream.files import FileSource
 from fwonline.stream.iterables import IterableSource
-from fwonline.stream.sinks import CallbackSink
+from fwonline.stream.jsonlines import JSONLinesSource
+from fwonline.stream.sinks import CallbackSink, CSVSink, FileSink, JSONLinesSink
+from fwonline.stream.svmlight import SVMLightSource
 
 if TYPE_CHECKING:
     from fwonline.stream.kafka import KafkaSink, KafkaSource
 
 __all__ = [
+    "CSVSink",
+    "CSVSource",
     "CallbackSink",
+    "FileSink",
+    "FileSource",
     "IterableSource",
+    "JSONLinesSink",
+    "JSONLinesSource",
     "KafkaSink",
     "KafkaSource",
     "Rejected",
+    "SVMLightSource",
     "Sample",
     "Sink",
     "Source",

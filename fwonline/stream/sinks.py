@@ -2,12 +2,218 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import io
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fwonline.stream.base import Sink
+import msgspec
 
-__all__ = ["CallbackSink"]
+from fwonline.exceptions import CheckpointError
+from fwonline.stream.base import Sink
+from fwonline.stream.records import listed
+
+__all__ = ["CSVSink", "CallbackSink", "FileSink", "JSONLinesSink"]
+
+
+class FileSink(Sink):
+    """A sink of lines in a file, which a resumed run takes up where its checkpoint left it.
+
+    The position is a number of bytes. The file is opened at once, so that a path that cannot be written is known before
+    the stream starts, but what an older run left in it goes only with the first `write` or `flush`: a run that ends
+    before it begins destroys nothing.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    append
+        Whether to keep what the file holds, and write behind it.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
+        self.path = path
+        self.append = append
+        self.name = os.fspath(path)
+        self._file = open(path, "a+b")  # noqa: SIM115  (held until close)
+        self._begun = False
+        self._is_durable = False
+
+    @abstractmethod
+    def _encode(self, record: dict[str, Any]) -> bytes:
+        """Return the record's line, with its end, and before the first one whatever must stand above it."""
+
+    def _begin(self) -> None:
+        self._begun = True
+        if not self.append:
+            self._file.truncate(0)
+        if end := self._file.seek(0, os.SEEK_END):
+            self._file.seek(end - 1)
+            if self._file.read(1) != b"\n":  # a line that a killed run left torn shall not swallow ours
+                self._file.write(b"\n")
+
+    def write(self, record: dict[str, Any]) -> None:
+        if not self._begun:
+            self._begin()
+        self._file.write(self._encode(record))
+
+    def flush(self, *, durable: bool = False) -> None:
+        if not self._begun:
+            self._begin()
+        self._file.flush()
+        if durable:
+            os.fsync(self._file.fileno())
+            if not self._is_durable:  # the name of a new file is in its folder, which is written apart
+                _sync_folder(os.path.dirname(os.path.abspath(self.path)))
+                self._is_durable = True
+
+    @property
+    def position(self) -> int:
+        if not self._begun:
+            self._begin()
+        return self._file.tell()
+
+    def truncate(self, position: Any) -> None:
+        if self._begun:
+            raise CheckpointError(f"{self.name}: truncate before writing: {self.position} bytes are there already")
+        size = self._file.seek(0, os.SEEK_END)
+        if type(position) is not int or not 0 <= position <= size:
+            raise CheckpointError(
+                f"{self.name}: expected a file of at least {position!r} bytes, found {size}: this is not the file that "
+                "the checkpoint's run wrote"
+            )
+        self._begun = True
+        self._file.truncate(position)
+        self._file.seek(position)
+
+    def close(self) -> None:
+        self._file.close()  # which flushes
+
+
+class JSONLinesSink(FileSink):
+    """Writes each record as a JSON object on a line of its own.
+
+    NumPy's numbers and arrays are written as numbers and lists, NaN and infinities as null, which is all JSON has for
+    them, bytes in base 64, and what JSON has no form for as its `str`.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    append
+        Whether to keep what the file holds, and write behind it.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fwonline import stream
+    >>> path = os.path.join(tempfile.mkdtemp(), "predictions.jsonl")
+    >>> with stream.JSONLinesSink(path) as sink:
+    ...     sink.write({"n": 1, "y_pred": 0.5})
+    ...     checkpoint = sink.position
+    ...     sink.write({"n": 2, "y_pred": 0.7})
+    >>> with stream.JSONLinesSink(path) as resumed:
+    ...     resumed.truncate(checkpoint)
+    ...     resumed.write({"n": 2, "y_pred": 0.8})
+    >>> print(open(path).read(), end="")
+    {"n":1,"y_pred":0.5}
+    {"n":2,"y_pred":0.8}
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
+        super().__init__(path, append=append)
+        self._to_json = msgspec.json.Encoder(enc_hook=_plain).encode
+
+    def _encode(self, record: dict[str, Any]) -> bytes:
+        return self._to_json(record) + b"\n"
+
+
+class CSVSink(FileSink):
+    """Writes each record as a row, below a header.
+
+    A field that a record lacks stays empty, as does None. A record with a field that the header lacks is an error: a
+    row could not hold it, and leaving it out would lose it without a word.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    fields
+        The columns; by default those of the file's header where the run goes on with a file, else those of the first
+        record.
+    append
+        Whether to keep what the file holds, and write behind it.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written.
+    ValueError
+        On `write`, when a record has a field that is no column.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fwonline import stream
+    >>> path = os.path.join(tempfile.mkdtemp(), "predictions.csv")
+    >>> with stream.CSVSink(path) as sink:
+    ...     sink.write({"n": 1, "y_pred": 0.5})
+    ...     sink.write({"n": 2})
+    >>> print(open(path).read(), end="")
+    n,y_pred
+    1,0.5
+    2,
+
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], fields: Sequence[str] | None = None, *, append: bool = False
+    ) -> None:
+        super().__init__(path, append=append)
+        self.fields = fields
+        self._columns: list[str] = []
+        self._text = io.StringIO()
+        self._writerow = csv.writer(self._text, lineterminator="\n").writerow
+
+    def _encode(self, record: dict[str, Any]) -> bytes:
+        header = b""
+        if not self._columns:
+            self._columns, header = self._begin_table(record)
+        if unknown := record.keys() - self._columns:
+            raise ValueError(f"{self.name}: the record has {min(unknown)!r}, which is none of {listed(self._columns)}")
+        return header + self._line([record.get(column) for column in self._columns])
+
+    def _begin_table(self, record: dict[str, Any]) -> tuple[list[str], bytes]:
+        columns = list(record if self.fields is None else self.fields)
+        if self.position == 0:
+            return columns, self._line(columns)
+        self._file.flush()
+        with open(self.path, encoding="utf-8", newline="") as file:
+            there = next(csv.reader(file))
+        if self.fields is not None and there != columns:
+            raise ValueError(f"{self.name}: expected the header {listed(columns)}, found {listed(there)}")
+        return there, b""
+
+    def _line(self, cells: Sequence[Any]) -> bytes:
+        self._writerow(cells)
+        line = self._text.getvalue().encode()
+        self._text.seek(0)
+        self._text.truncate()
+        return line
 
 
 class CallbackSink(Sink):
@@ -39,3 +245,19 @@ class CallbackSink(Sink):
 
     def write(self, record: dict[str, Any]) -> None:
         self.function(dict(record))
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return value.tolist()
+    return str(value)
+
+
+def _sync_folder(path: str) -> None:
+    if os.name == "nt":  # where a folder cannot be opened, and its entries are written with the file
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,270 @@
+"""Comma-separated values, and their relatives with another delimiter."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from fwonline.exceptions import SourceError
+from fwonline.stream.base import Rejected, Sample
+from fwonline.stream.files import FileSource, Path
+from fwonline.stream.records import KINDS, RecordLayout, as_converter, listed
+
+__all__ = ["CSVSource"]
+
+#: A quote still open after this many bytes is a stray one. It also is the longest field that `csv` takes by default.
+MAX_RECORD = 1 << 17
+
+#: Kinds for which an empty field is a missing value; text may well be empty, and a user's function decides itself.
+EMPTY_IS_NONE = [convert for kind, convert in KINDS.items() if kind != "text"]
+
+
+class CSVSource(FileSource):
+    """The rows of a CSV file with a header.
+
+    Fields in quotes may hold delimiters, doubled quotes and line ends (RFC 4180); the position is always behind a whole
+    row. A quote that never closes costs its own line, not the rest of the file. A row with too few or too many fields,
+    one that is not UTF-8 and one whose value does not fit the column are rejected. Lines without anything are passed
+    over. An empty field is None, a missing value. A file with a header alone is a stream without samples.
+
+    river's `iter_csv` is not used: it has no positions, fills or cuts rows of the wrong width without a word, and ends
+    at the first value that does not convert.
+
+    Parameters
+    ----------
+    path
+        A path, `"-"` for standard input, or a file open for bytes; gzipped or not.
+    target
+        The column of the targets. None: every sample is a question.
+    converters
+        What columns hold: one answer for all, or column to answer (`"auto"` for those not named). An answer is
+        `"auto"` (a number where it reads as one, else text), `"number"`, `"int"`, `"bool"`, `"text"`, or a function of
+        the text, which also sees empty fields (of the target's column none does). A value that does not fit has its
+        row rejected.
+    key
+        The column that joins a question to its later answer.
+    time
+        The column of the event time: seconds since the epoch or an ISO 8601 date.
+    features
+        The features the file must have, and no others. None: every column without another role.
+    drop
+        Columns to leave out, unread.
+    require_target
+        Whether a row with an empty target is rejected. If not, it is a question.
+    delimiter, quotechar
+        One character each.
+    header
+        The names of the columns, for a file that does not begin with them.
+    name
+        What the file is called in messages; by default its path.
+
+    Raises
+    ------
+    SourceError
+        While reading, as every `FileSource` does, and when the header lacks a column that was named here, names one
+        twice, or has one that `features` does not know.
+    ValueError
+        When one column is given two roles, or a converter is none.
+
+    Examples
+    --------
+    >>> import io
+    >>> from fwonline import stream
+    >>> file = io.BytesIO(b'title,year,rating\\n"Planet\\nEarth",2006,9.4\\nChernobyl,2019\\n')
+    >>> for item in stream.CSVSource(file, "rating", name="shows.csv"):
+    ...     print(item)
+    Sample(x={'title': 'Planet\\nEarth', 'year': 2006}, y=9.4, key=None, time=None, origin='shows.csv:2', headers=())
+    Rejected(raw=b'Chernobyl,2019\\n', error='shows.csv:4: expected 3 fields (title, year, rating), found 2', ...)
+
+    References
+    ----------
+    .. [1] `RFC 4180 <https://www.rfc-editor.org/rfc/rfc4180>`_.
+
+    """
+
+    _expected = "a header and rows"
+
+    def __init__(
+        self,
+        path: Path,
+        target: str | None = None,
+        *,
+        converters: str | Mapping[str, str | Callable[[str], Any]] = "auto",
+        key: str | None = None,
+        time: str | None = None,
+        features: Collection[str] | None = None,
+        drop: Collection[str] = (),
+        require_target: bool = True,
+        delimiter: str = ",",
+        quotechar: str = '"',
+        header: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(path, name=name)
+        self.layout = RecordLayout(
+            target, key=key, time=time, features=features, drop=drop, require_target=require_target
+        )
+        self.delimiter = _one_character(delimiter, "delimiter")
+        self.quotechar = _one_character(quotechar, "quotechar")
+        self.header = header
+        if isinstance(converters, Mapping):
+            self._default = as_converter("auto", "converters")
+            self._converters = {c: as_converter(kind, f"converters[{c!r}]") for c, kind in converters.items()}
+        else:
+            self._default, self._converters = as_converter(converters, "converters"), {}
+
+    def _read(self) -> Iterator[Sample | Rejected]:
+        rows = _Rows(self._lines(), self.delimiter, self.quotechar)
+        if not self._line:
+            self._offset, self._line = self._read_header(rows)
+        while (row := rows.next()) is not None:
+            origin = f"{self.name}:{self._line + 1}"
+            self._line += rows.n_lines
+            self._offset += len(rows.raw)
+            if row:  # a line without anything is passed over
+                yield self._converted(row, rows.raw, origin)
+
+    def _resume(self, file: IO[bytes]) -> None:
+        self._read_header(_Rows(iter(file.readline, b""), self.delimiter, self.quotechar))
+        super()._resume(file)
+
+    def _read_header(self, rows: _Rows) -> tuple[int, int]:
+        """Learn the columns; return the position behind the header, which also is behind a byte order mark."""
+        if self.header is not None:
+            self._set_columns(list(self.header))
+            return self._offset, self._line
+        offset = line = 0
+        row: list[str] | str | None = []
+        while row == []:
+            row = rows.next()
+            offset, line = offset + len(rows.raw), line + rows.n_lines
+        if not isinstance(row, list):
+            raise SourceError(f"{self.name}:{line}: expected a header: {row or 'the file has only blank lines'}")
+        if any("\r" in name for name in row):
+            raise SourceError(f"{self.name}:1: expected lines that end in a newline, found carriage returns alone")
+        self._set_columns(row)
+        return self._offset + offset, self._line + line
+
+    def _set_columns(self, names: list[str]) -> None:
+        where = f"{self.name}:1"
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise SourceError(f"{where}: expected every column once, found {twice[0]!r} twice")
+        layout = self.layout
+        wanted: dict[str, Collection[str | None]] = {
+            "the target": [layout.target],
+            "the key": [layout.key],
+            "the time": [layout.time],
+            "to drop": layout.drop,
+            "a feature": layout.features or (),
+            "to convert": self._converters,
+        }
+        for role, columns in wanted.items():
+            for column in columns:
+                if column is not None and column not in names:
+                    raise SourceError(f"{where}: expected a column {column!r} ({role}), found {listed(names)}")
+        if layout.features is not None:
+            known = {layout.target, layout.key, layout.time, *layout.drop, *layout.features}
+            if unknown := [name for name in names if name not in known]:
+                raise SourceError(
+                    f"{where}: unknown column {unknown[0]!r}; expected only {listed(sorted(layout.features))}"
+                )
+        self._names = names
+        self._columns = []
+        for i, column in enumerate(names):
+            convert = self._converters.get(column, self._default)
+            empty_is_none = column == layout.target or any(convert is kind for kind in EMPTY_IS_NONE)
+            if column not in layout.drop:
+                self._columns.append((i, column, convert, empty_is_none))
+
+    def _converted(self, row: list[str] | str, raw: bytes, origin: str) -> Sample | Rejected:
+        if isinstance(row, str):
+            return Rejected(raw, f"{origin}: {row}", origin)
+        if len(row) != len(self._names):
+            expected = f"expected {len(self._names)} fields ({listed(self._names)}), found {len(row)}"
+            return Rejected(raw, f"{origin}: {expected}", origin)
+        record = {}
+        for i, name, convert, empty_is_none in self._columns:
+            cell = row[i]
+            try:
+                record[name] = None if empty_is_none and not cell else convert(cell)
+            except Exception as error:  # a function of the user's may raise anything, and the stream goes on
+                why = error if str(error) else f"cannot be read from {cell!r}"
+                return Rejected(raw, f"{origin}: column {name!r}: {why}", origin)
+        return self.layout.sample(record, raw, origin)
+
+
+class _Rows:
+    """Rows out of lines: `next` returns the cells, what is wrong with them, or None at the end.
+
+    The bytes and the number of lines that made the row are in `raw` and `n_lines`.
+    """
+
+    def __init__(self, lines: Iterator[bytes], delimiter: str, quotechar: str) -> None:
+        self.raw = b""
+        self.n_lines = 0
+        self._lines = lines
+        self._put_back: deque[bytes] = deque()
+        self._delimiter = delimiter
+        self._quotechar = quotechar
+        self._quote = quotechar.encode()
+
+    def _line(self) -> bytes:
+        return self._put_back.popleft() if self._put_back else next(self._lines, b"")
+
+    def next(self) -> list[str] | str | None:
+        raw = self.raw = self._line()
+        self.n_lines = 1
+        if not raw:
+            return None
+        if self._quote in raw:
+            return self._quoted(raw)
+        try:
+            text = raw.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            return _not_utf8(error)
+        return text.split(self._delimiter) if text else []
+
+    def _quoted(self, first: bytes) -> list[str] | str:
+        lines = [first]
+        open_at_end = False
+
+        def texts() -> Iterator[str]:
+            nonlocal open_at_end
+            yield first.decode(errors="surrogateescape")  # or a bad byte would hide where the row ends
+            size = len(first)
+            while raw := self._line():
+                size += len(raw)
+                if size > MAX_RECORD:
+                    self._put_back.appendleft(raw)
+                    break
+                lines.append(raw)
+                yield raw.decode(errors="surrogateescape")
+            open_at_end = True
+
+        found: list[str] | str
+        try:
+            found = next(csv.reader(texts(), delimiter=self._delimiter, quotechar=self._quotechar, strict=True))
+        except csv.Error as error:
+            found = str(error)
+        if open_at_end:
+            self._put_back.extendleft(reversed(lines[1:]))
+            return "expected a closing quote, found none"
+        self.raw = b"".join(lines)
+        self.n_lines = len(lines)
+        try:
+            self.raw.decode()
+        except UnicodeDecodeError as error:
+            return _not_utf8(error)
+        return found
+
+
+def _not_utf8(error: UnicodeDecodeError) -> str:
+    return f"expected UTF-8 text, found byte 0x{error.object[error.start]:02x} at place {error.start + 1} of the row"
+
+
+def _one_character(text: str, parameter: str) -> str:
+    if not isinstance(text, str) or len(text) != 1:
+        raise ValueError(f"{parameter}: expected one character, found {text!r}")
+    return text

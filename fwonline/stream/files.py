@@ -1,0 +1,209 @@
+"""What the file sources share: opening, unpacking, positions. One module per format stands on it."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import sys
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from typing import IO, Any, BinaryIO, cast
+
+from fwonline.exceptions import SourceError
+from fwonline.stream.base import Rejected, Sample, Source
+
+__all__ = ["FileSource"]
+
+Path = str | os.PathLike[str] | BinaryIO
+
+BUFFER = 1 << 18
+#: A line longer than this is no text, and would cost the memory that a stream is read to save.
+MAX_LINE = 1 << 26
+
+GZIP = b"\x1f\x8b"
+UTF8_BOM = b"\xef\xbb\xbf"
+OTHER_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
+
+
+class FileSource(Source):
+    """A source over the lines of a file: plain, gzipped, open already, or standard input.
+
+    Whether a file is gzipped is read from its first bytes, not from its name. The position is
+    `{"offset": bytes, "line": lines}` counted in the unpacked text. A plain file is sought in O(1); a gzipped one is
+    unpacked up to there; what cannot be sought (standard input, a pipe) starts where it stands.
+    A file without a single byte is an error, since it is nearly always one that was not written.
+
+    Parameters
+    ----------
+    path
+        A path, `"-"` for standard input, or a file open for reading bytes (which stays open when the source is closed,
+        and whose present place counts as its start).
+    name
+        What the file is called in messages; by default its path.
+
+    Raises
+    ------
+    SourceError
+        While reading: when the file is missing, empty, not UTF-8 by its byte order mark, a broken archive, has a line
+        of more than 64 MiB, or is not the one that the position sought was taken from.
+
+    """
+
+    def __init__(self, path: Path, *, name: str | None = None) -> None:
+        self.path = path
+        self.name = _name(path) if name is None else name
+        self._offset = 0
+        self._line = 0
+        self._start = 0
+        self._packed: IO[bytes] | None = None  # what is open: the archive itself where there is one
+        self._is_gzip = False
+        self._size: int | None = None
+        self._ended = False
+        self._closed = False
+        self._items: Iterator[Sample | Rejected] | None = None
+
+    @abstractmethod
+    def _read(self) -> Iterator[Sample | Rejected]:
+        """Turn `_lines()` into items, moving `_offset` and `_line` along before each is yielded."""
+
+    def __iter__(self) -> Iterator[Sample | Rejected]:
+        if self._closed:
+            raise SourceError(f"{self.name}: this source is closed")
+        if self._items is None:
+            self._items = self._read()
+        return self._items
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the lines behind the position, line ends included, without moving it."""
+        with contextlib.ExitStack() as stack:
+            try:
+                file = self._open(stack)
+                if self._line:
+                    self._resume(file)
+                raw = b""
+                for raw in iter(partial(file.readline, MAX_LINE), b""):
+                    if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
+                        raise SourceError(f"{self._here()}: expected text, found a line of more than {MAX_LINE} bytes")
+                    yield raw
+            except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: the caller closed the file
+                what = error.strerror if isinstance(error, OSError) and error.strerror else error
+                raise SourceError(f"{self._here() if self._line else self.name}: cannot be read: {what}") from error
+            if not raw and not self._line:
+                raise SourceError(f"{self.name}: is empty; expected {self._expected}")
+            self._ended = True
+
+    #: What an empty file should have held, for the message.
+    _expected = "at least one line"
+
+    def _here(self) -> str:
+        return f"{self.name}:{self._line + 1}"
+
+    def _open(self, stack: contextlib.ExitStack) -> IO[bytes]:
+        """Return the unpacked file, standing behind its byte order mark."""
+        packed = self._packed = self._opened(stack)
+        if self._seekable(packed):
+            start = packed.tell()
+            self._size = packed.seek(0, os.SEEK_END) - start
+            packed.seek(start)
+        file = packed
+        # a pipe may have only the first byte ready, and no text begins with that one
+        if (head := _peek(packed, 2)) and GZIP.startswith(head):
+            self._is_gzip = True
+            file = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=packed)))
+        self._start = file.tell() if self._seekable(packed) else 0
+        head = _peek(file, 4)
+        for bom, encoding in OTHER_BOMS.items():
+            if head.startswith(bom):
+                raise SourceError(f"{self.name}: expected UTF-8 text, found {encoding}")
+        if head.startswith(UTF8_BOM):
+            file.read(len(UTF8_BOM))
+            self._offset = max(self._offset, len(UTF8_BOM))
+        return file
+
+    def _opened(self, stack: contextlib.ExitStack) -> IO[bytes]:
+        if self.path == "-":
+            return sys.stdin.buffer
+        if isinstance(self.path, (str, os.PathLike)):
+            return stack.enter_context(open(self.path, "rb", buffering=BUFFER))
+        if isinstance(self.path, io.TextIOBase):
+            raise SourceError(f"{self.name}: expected a file open for bytes, found one open for text")
+        if isinstance(self.path, io.RawIOBase):
+            buffered = io.BufferedReader(self.path, BUFFER)
+            stack.callback(buffered.detach)  # else the caller's file would be closed with its buffer
+            return buffered
+        return self.path
+
+    def _seekable(self, file: IO[bytes]) -> bool:
+        # standard input may be a file, but the next run's need not be the same one
+        return self.path != "-" and file.seekable()
+
+    def _resume(self, file: IO[bytes]) -> None:
+        """Stand at the position, and see to it that a line begins there."""
+        assert self._packed is not None
+        if not self._seekable(self._packed):
+            raise SourceError(
+                f"{self.name}: cannot be sought, so a former run cannot be resumed on it; write the stream to a file, "
+                "or start afresh"
+            )
+        file.seek(self._start + self._offset - 1)
+        before = file.read(1)
+        if not before or (before != b"\n" and file.read(1)):
+            raise SourceError(
+                f"{self.name}: no line begins at byte {self._offset} (line {self._line + 1}), where the former run "
+                "stopped: this is not the file it was"
+            )
+
+    @property
+    def position(self) -> dict[str, int]:
+        return {"offset": self._offset, "line": self._line}
+
+    def seek(self, position: Any) -> None:
+        if not (
+            isinstance(position, dict)
+            and position.keys() == {"offset", "line"}
+            and all(type(value) is int and value >= 0 for value in position.values())
+            and position["line"] <= position["offset"]
+        ):
+            raise SourceError(
+                f'{self.name}: expected a position {{"offset": bytes, "line": lines}}, found {position!r}'
+            )
+        if self._items is not None:
+            raise SourceError(f"{self.name}: seek before reading: line {self._line} was already passed")
+        self._line = position["line"]
+        self._offset = position["offset"] if self._line else 0
+
+    @property
+    def progress(self) -> float | None:
+        if self._ended:
+            return 1.0
+        if not self._size or self._packed is None or self._packed.closed:
+            return None
+        # unpacked bytes tell nothing of the part done, so an archive is measured below its unpacking
+        done = self._packed.tell() if self._is_gzip else self._offset
+        return min(1.0, done / self._size)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._items is not None:
+            self._items.close()  # type: ignore[attr-defined]  # a generator, by _read
+
+
+def _name(path: Path) -> str:
+    if path == "-":
+        return "standard input"
+    if isinstance(path, (str, os.PathLike)):
+        return os.fspath(path)
+    name = getattr(path, "name", None)
+    return name if isinstance(name, str) else type(path).__name__
+
+
+def _peek(file: IO[bytes], n: int) -> bytes:
+    if hasattr(file, "peek"):
+        return file.peek(n)[:n]
+    head = file.read(n)
+    file.seek(-len(head), os.SEEK_CUR)
+    return head

@@ -1,0 +1,100 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from fwonline.stream.base import Rejected, Sample
+from fwonline.stream.files import FileSource, Path
+from fwonline.stream.records import RecordLayout
+
+__all__ = ["JSONLinesSource"]
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class JSONLinesSource(FileSource):
+    """The objects of a JSON lines file: every field that has no other role is a feature, its value as it was read.
+
+    Blank lines are passed over. A line that is no JSON object is rejected; so are `NaN` and `Infinity`, which JSON does
+    not have. River has no reader of this format.
+
+    Parameters
+    ----------
+    path
+        A path, `"-"` for standard input, or a file open for bytes; gzipped or not.
+    target
+        The field that holds the target. None: every sample is a question.
+    key
+        The field that joins a question to its later answer.
+    time
+        The field that holds the event time: seconds since the epoch or an ISO 8601 date.
+    features
+        The only features that may occur; a line with another field is rejected. None: any.
+    drop
+        Fields to leave out.
+    require_target
+        Whether a line without its target (absent or null) is rejected. If not, it is a question.
+    name
+        What the file is called in messages; by default its path.
+
+    Raises
+    ------
+    SourceError
+        While reading, as every `FileSource` does.
+    ValueError
+        When one field is given two roles.
+
+    Examples
+    --------
+    >>> import io
+    >>> from fwonline import stream
+    >>> file = io.BytesIO(b'{"age": 31, "clicked": true}\\n{"age": 25}\\n')
+    >>> for item in stream.JSONLinesSource(file, target="clicked", name="clicks.jsonl"):
+    ...     print(item)
+    Sample(x={'age': 31}, y=True, key=None, time=None, origin='clicks.jsonl:1', headers=())
+    Rejected(raw=b'{"age": 25}\\n', error="clicks.jsonl:2: no target: expected a value in the field 'clicked'", ...)
+
+    References
+    ----------
+    .. [1] `JSON Lines <https://jsonlines.org>`_.
+
+    """
+
+    _expected = "JSON objects, one a line"
+
+    def __init__(
+        self,
+        path: Path,
+        target: str | None = None,
+        *,
+        key: str | None = None,
+        time: str | None = None,
+        features: Collection[str] | None = None,
+        drop: Collection[str] = (),
+        require_target: bool = True,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(path, name=name)
+        self.layout = RecordLayout(
+            target, key=key, time=time, features=features, drop=drop, require_target=require_target
+        )
+
+    def _read(self) -> Iterator[Sample | Rejected]:
+        sample = self.layout.sample
+        for raw in self._lines():
+            self._line += 1
+            self._offset += len(raw)
+            if raw.isspace():
+                continue
+            origin = f"{self.name}:{self._line}"
+            try:
+                record = _decode(raw)
+            # what msgspec says of text that is not UTF-8, and of objects nested beyond its depth, is neither of its own
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                yield Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
+            else:
+                yield sample(record, raw, origin)
