@@ -1,0 +1,178 @@
+"""The classes and functions that a checkpoint may name. A file chooses among these and cannot add to them."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import datetime
+import importlib
+import random
+import types
+from typing import Any
+
+import numpy as np
+
+from fwonline.exceptions import CheckpointError
+
+__all__ = ["allowed", "allowed_instance", "find", "method", "name_of", "register"]
+
+# Values of river's objects that are classes or functions: factories of defaultdicts, distances, tokenizers.
+_FIXED: dict[tuple[str, str], Any] = {
+    (getattr(obj, "__objclass__", obj).__module__, obj.__qualname__): obj  # type: ignore[union-attr]
+    for obj in (
+        *(bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, object),
+        *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
+        *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta, random.Random, np.ndarray),
+        *(str.casefold, str.lower, str.split, str.strip, str.upper),
+        *(abs, len, max, min, round, sum, copy.deepcopy, np.array, np.ones, np.zeros),
+    )
+}
+# Modules of river with nothing but arithmetic on their arguments.
+_FUNCTION_MODULES = {
+    "river._river_rust.vectordict",
+    "river.feature_extraction.vectorize",
+    "river.metrics.mutual_info",
+    "river.utils.math",
+}
+# These read files, fetch from the network, hold open handles or wrap other libraries' objects.
+_CLOSED = {"checks", "cli", "compat", "conftest", "datasets", "envs", "evaluate", "loop", "stream", "test_estimators"}
+_registered: dict[tuple[str, str], Any] = {}
+
+
+def register(obj: Any) -> Any:
+    """Let checkpoints hold instances of a class of yours, or name a function of yours. Usable as a decorator.
+
+    Loading such a checkpoint creates an instance with ``cls.__new__`` and sets its attributes (or calls
+    ``__setstate__``), so register only what you would let a file fill in. The program that loads must register too:
+    what may be loaded is decided by code and never by the file.
+
+    Parameters
+    ----------
+    obj
+        A class or a function that can be found again by its module and name.
+
+    Returns
+    -------
+    object
+        `obj` itself.
+
+    Raises
+    ------
+    CheckpointError
+        For lambdas and for what is defined inside a function: no name leads back to them.
+
+    Examples
+    --------
+    >>> from fwonline.loop import codec
+    >>> @codec.register
+    ... class Doubler:
+    ...     factor = 2
+    >>> codec.loads(codec.dumps(Doubler())).factor
+    2
+
+    """
+    module, qualname = getattr(obj, "__module__", None), getattr(obj, "__qualname__", "")
+    if not isinstance(obj, (type, types.FunctionType, types.BuiltinFunctionType)) or not module:
+        raise CheckpointError(f"expected a class or a function to register, found {obj!r}")
+    if "<" in qualname:
+        raise CheckpointError(f"{qualname} cannot be registered: give it a name at the top of a module")
+    _registered[module, qualname] = obj
+    return obj
+
+
+def _is_open_module(module: str) -> bool:
+    head, *rest = module.split(".")
+    return head in ("fwonline", "river") and not _CLOSED.intersection(rest)
+
+
+def allowed_instance(cls: type) -> bool:
+    """Whether a checkpoint may hold instances of `cls` as a name and a state."""
+    if _registered.get((cls.__module__, cls.__qualname__)) is cls:
+        return True
+    return (
+        _is_open_module(cls.__module__)
+        and "<" not in cls.__qualname__
+        and not issubclass(cls, (type, types.ModuleType, BaseException))
+    )
+
+
+def allowed(obj: Any) -> bool:
+    """Whether a checkpoint may name this class or function as a value."""
+    if isinstance(obj, type) and allowed_instance(obj):
+        return True
+    module, qualname = name_of(obj)
+    if (_FIXED.get((module, qualname)) or _registered.get((module, qualname))) is obj:
+        return True
+    if not isinstance(obj, (types.FunctionType, types.BuiltinFunctionType)) or not module or "<" in qualname:
+        return False
+    is_static_method = "." in qualname and _is_open_module(module)
+    return module in _FUNCTION_MODULES or is_static_method
+
+
+def name_of(obj: Any) -> tuple[str, str]:
+    """The module and name under which `find` finds an allowed class or function."""
+    owner = getattr(obj, "__objclass__", obj)  # str.lower has no module of its own
+    return owner.__module__, obj.__qualname__
+
+
+def find(module: Any, qualname: Any) -> Any:
+    """The class or function of that name, if it is an allowed one.
+
+    >>> find("river.optim.losses", "Log")
+    <class 'river.optim.losses.Log'>
+    >>> find("os", "system")
+    Traceback (most recent call last):
+    ...
+    fwonline.exceptions.CheckpointError: the checkpoint names os.system, which is not allowed in one; ...
+
+    Raises
+    ------
+    CheckpointError
+        For any other name. Nothing outside river and fwonline is ever imported.
+
+    """
+    if not isinstance(module, str) or not isinstance(qualname, str):
+        raise CheckpointError("the checkpoint names no class where one belongs")
+    obj = _FIXED.get((module, qualname)) or _registered.get((module, qualname))
+    if obj is not None:
+        return obj
+    if _is_open_module(module):
+        try:
+            obj = importlib.import_module(module)
+            for part in qualname.split("."):
+                obj = vars(obj)[part]
+            obj = obj.__func__ if isinstance(obj, staticmethod) else obj
+        except (ImportError, KeyError, TypeError):
+            obj = None
+        # What a module imported from elsewhere is not its own: its true name must be the one that was asked for.
+        if obj is not None and (getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)) == (
+            module,
+            qualname,
+        ):
+            if allowed(obj):
+                return obj
+        elif obj is None:
+            raise CheckpointError(f"the checkpoint names {module}.{qualname}, which this version does not have")
+    raise CheckpointError(
+        f"the checkpoint names {module}.{qualname}, which is not allowed in one; if it is yours, call "
+        "fwonline.loop.codec.register on it before loading"
+    )
+
+
+def method(owner: Any, name: Any) -> Any:
+    """The bound method of an allowed object, without running anything of the object."""
+    holder = owner if isinstance(owner, type) else type(owner)
+    known = allowed_instance(holder) or holder in (random.Random, np.random.Generator, np.random.RandomState)
+    if not known or not isinstance(name, str) or name.startswith("__"):
+        raise CheckpointError(f"the checkpoint names a method {name!r} of {holder.__qualname__}, which is not allowed")
+    for cls in holder.__mro__:
+        if (found := vars(cls).get(name)) is None:
+            continue
+        if isinstance(found, types.FunctionType) and not isinstance(owner, type):
+            return types.MethodType(found, owner)
+        if isinstance(found, classmethod):
+            return found.__get__(None, holder)
+        if isinstance(found, types.MethodDescriptorType) and not isinstance(owner, type):
+            return found.__get__(owner)
+        break
+    raise CheckpointError(f"the checkpoint names a method {name!r} that {holder.__qualname__} does not have")

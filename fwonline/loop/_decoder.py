@@ -1,0 +1,329 @@
+"""Reading: a table of objects becomes the value it was written from."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import random
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from fwonline.exceptions import CheckpointError
+from fwonline.loop._allowed import allowed_instance, find, method
+from fwonline.loop._document import BIT_GENERATORS, SPARSE, VALUES, count_entries, is_rust
+
+__all__ = ["Decoder"]
+
+_UNMADE = object()
+_BEING_MADE = object()
+_VALUE_TYPES = {cls.__name__: cls for cls in VALUES}
+
+
+class Decoder:
+    """Makes every object of the table empty, then fills them, parts first."""
+
+    def __init__(self, data: memoryview) -> None:
+        size = int.from_bytes(data[:8], "little")
+        if len(data) < 8 or size > len(data) - 8:
+            raise CheckpointError("the checkpoint is cut short")
+        document = msgspec.json.decode(data[8 : 8 + size])
+        self._root, self._lines, self._order = document["root"], document["objects"], document["order"]
+        if sorted(self._order) != list(range(len(self._lines))):
+            raise CheckpointError("the checkpoint does not say each object once")
+        self._blobs: list[memoryview] = []
+        start = 8 + size
+        for length in document["blobs"]:
+            if type(length) is not int or not 0 <= length <= len(data) - start:
+                raise CheckpointError("the checkpoint is cut short")
+            self._blobs.append(data[start : start + length])
+            start += length
+        if start != len(data):
+            raise CheckpointError("the checkpoint is longer than it says")
+        self._made: list[Any] = []
+
+    def build(self, presets: dict[int, Any]) -> Any:
+        self._presets = presets
+        self._unread = set(range(len(self._blobs)))
+        self._rust_entries = 0
+        self._made = [_UNMADE] * len(self._lines)
+        for index in self._order:
+            value = self._get(index)
+            line = self._lines[index]
+            if (fill := _FILL.get(line[0])) is not None:
+                fill(self, value, line)
+        return self.value(self._root)
+
+    def index_of(self, value: Any) -> int | None:
+        """The line of an instance that can be filled in place, or None."""
+        if not hasattr(self, "_instances"):
+            self._instances = {
+                id(made): index
+                for index, made in enumerate(self._made)
+                if self._lines[index][0] == "obj" and self._lines[index][3] == "new" and hasattr(made, "__dict__")
+            }
+        index = self._instances.get(id(value))
+        return index if index is not None and self._made[index] is value else None
+
+    def _get(self, index: Any) -> Any:
+        made = self._made[index]
+        if made is _UNMADE:
+            self._made[index] = _BEING_MADE
+            line = self._lines[index]
+            if (made := self._presets.get(index, _UNMADE)) is _UNMADE:
+                made = _MAKE[line[0]](self, line)
+            else:
+                made.__dict__.clear()
+            self._made[index] = made
+        elif made is _BEING_MADE:
+            raise CheckpointError("the checkpoint has an object that is made of itself")
+        return made
+
+    def _blob(self, index: Any) -> memoryview:
+        # Each once: a small file cannot stand for a large value by naming the same bytes many times.
+        if index not in self._unread:
+            raise CheckpointError("the checkpoint uses the same bytes twice")
+        self._unread.discard(index)
+        return self._blobs[index]
+
+    # Values within a line
+
+    def value(self, node: Any) -> Any:
+        return _VALUE[node[0]](self, node) if type(node) is list else node
+
+    def column(self, column: list[Any]) -> list[Any]:
+        kind, content = column
+        if kind == "n":
+            return [_VALUE[node[0]](self, node) if type(node) is list else node for node in content]
+        if kind not in ("f8", "i8"):
+            raise CheckpointError(f"the checkpoint has a column of unknown kind {kind!r}")
+        return np.frombuffer(self._blob(content), "<" + kind).tolist()
+
+    def mapping(self, mapping: dict[str, Any]) -> dict[str, Any]:
+        return {sys.intern(name): self.value(node) for name, node in mapping.items()}
+
+    def _named_tuple(self, node: list[Any]) -> Any:
+        cls = self._instance_class(node)
+        if not issubclass(cls, tuple):
+            raise CheckpointError(f"the checkpoint takes {cls.__qualname__} for a tuple")
+        return tuple.__new__(cls, self.column(node[3]))
+
+    def _enum(self, node: list[Any]) -> Any:
+        cls = self._instance_class(node)
+        if not issubclass(cls, enum.Enum):
+            raise CheckpointError(f"the checkpoint takes {cls.__qualname__} for an enumeration")
+        return cls[node[3]]
+
+    def _numpy_scalar(self, node: list[Any]) -> Any:
+        return np.frombuffer(bytes.fromhex(node[2]), _dtype(node[1]), 1)[0]
+
+    def _plain_value(self, node: list[Any]) -> Any:
+        return _VALUE_TYPES[node[1]](*self.column(node[2]))
+
+    def _partial(self, node: list[Any]) -> Any:
+        function = self.value(node[1])
+        if not callable(function):
+            raise CheckpointError("the checkpoint has a partial call of what cannot be called")
+        return functools.partial(function, *self.column(node[2]), **self.mapping(node[3]))
+
+    @staticmethod
+    def _instance_class(node: list[Any]) -> type:
+        cls = find(node[1], node[2])
+        if not isinstance(cls, type) or not allowed_instance(cls):
+            raise CheckpointError(f"the checkpoint has an instance of {node[1]}.{node[2]}, which is not allowed in one")
+        return cls
+
+    # Lines of the table
+
+    def _array(self, line: list[Any]) -> np.ndarray:
+        _, descr, shape, order, writeable, blob = line
+        dtype = _dtype(descr)
+        data = self._blob(blob)
+        count = 1
+        for extent in shape:
+            count *= extent
+        if count * dtype.itemsize != len(data):
+            raise CheckpointError(f"the checkpoint has an array of {shape} {dtype} in {len(data)} bytes")
+        array = np.empty(shape, dtype, order="F" if order == "F" else "C")
+        if len(data):
+            array.ravel(order="K").view(np.uint8)[:] = np.frombuffer(data, np.uint8)
+        array.flags.writeable = writeable is not False
+        return array
+
+    def _view(self, line: list[Any]) -> np.ndarray:
+        _, base, descr, shape, offset, strides, writeable = line
+        owner = self._get(base)
+        if type(owner) is not np.ndarray or self._lines[base][0] != "array":
+            raise CheckpointError("the checkpoint has a view of what is no array")
+        flat = owner if owner.flags.c_contiguous else owner.T
+        view: np.ndarray = np.ndarray(tuple(shape), _dtype(descr), flat, offset, tuple(strides))
+        if writeable is False:
+            view.flags.writeable = False
+        return view
+
+    def _bit_generator(self, line: list[Any]) -> Any:
+        _, name, state, seeding = line
+        if seeding is None:
+            bits: Any = np.random.RandomState(0)._bit_generator
+            if name != type(bits).__name__:
+                raise CheckpointError(f"the checkpoint has a random generator {name} without a seed")
+            bits.state = self.value(state)
+            return bits
+        entropy, spawn_key, pool_size, spawned = self.value(seeding)
+        if not 4 <= pool_size <= 64:
+            raise CheckpointError(f"the checkpoint has a random seed of pool size {pool_size}")
+        seeds = np.random.SeedSequence(entropy, spawn_key=spawn_key, pool_size=pool_size, n_children_spawned=spawned)
+        bits = BIT_GENERATORS[name](seeds)
+        bits.state = self.value(state)
+        return bits
+
+    def _generator(self, line: list[Any]) -> np.random.Generator:
+        bits = self.value(line[1])
+        if type(bits) not in BIT_GENERATORS.values():
+            raise CheckpointError("the checkpoint has a random generator without bits")
+        return np.random.Generator(bits)
+
+    def _random_state(self, line: list[Any]) -> np.random.RandomState:
+        bits = self.value(line[1])
+        if type(bits) is not np.random.MT19937:
+            raise CheckpointError("the checkpoint has a random state without bits")
+        made = np.random.RandomState(bits)
+        state = made.get_state(legacy=False)
+        made.set_state({**state, "has_gauss": line[2], "gauss": self.value(line[3])})
+        return made
+
+    def _random(self, line: list[Any]) -> random.Random:
+        _, version, words, gauss = line
+        made = random.Random()
+        made.setstate((version, tuple(np.frombuffer(self._blob(words), np.uint32).tolist()), self.value(gauss)))
+        return made
+
+    def _sparse(self, line: list[Any]) -> Any:
+        _, name, shape, *parts = line
+        made = SPARSE[name](tuple(self.value(part) for part in parts), shape=tuple(shape))
+        made.check_format(full_check=True)
+        return made
+
+    def _instance(self, line: list[Any]) -> Any:
+        cls = self._instance_class(line)
+        how, arguments = line[3], self.column(line[4])
+        if is_rust(cls):
+            self._rust_entries = count_entries(self._rust_entries, arguments)
+        if how == "new":
+            return cls.__new__(cls, *arguments)
+        if how == "call" and (cls.__reduce__ is not object.__reduce__ or cls.__reduce_ex__ is not object.__reduce_ex__):
+            return cls(*arguments)
+        raise CheckpointError(f"the checkpoint makes {cls.__qualname__} in a way that it does not have")
+
+    def _fill_instance(self, value: Any, line: list[Any]) -> None:
+        state, items, pairs = line[5:8]
+        if items is not None:
+            base = collections.deque if isinstance(value, collections.deque) else list
+            base.extend(value, self.column(items))
+        if pairs is not None:
+            dict.update(value, zip(self.column(pairs[0]), self.column(pairs[1]), strict=True))
+        if state is None:
+            return
+        if type(state) is dict:
+            filled = self.mapping(state)
+        elif state[0] == "slots":
+            attributes, slots = ({} if part is None else self.mapping(part) for part in state[1:])
+            for name, attribute in slots.items():
+                _slot(type(value), name).__set__(value, attribute)
+            filled = attributes
+        else:
+            filled = self.value(state[1])
+        if hasattr(type(value), "__setstate__"):
+            value.__setstate__(filled)
+        elif filled:
+            value.__dict__.update(filled)
+
+
+def _slot(cls: type, name: str) -> Any:
+    for base in cls.__mro__:
+        if isinstance(member := vars(base).get(name), types.MemberDescriptorType):
+            return member
+    raise CheckpointError(f"the checkpoint has an attribute {name} that {cls.__qualname__} does not have")
+
+
+def _dtype(descr: Any) -> np.dtype:
+    dtype = np.lib.format.descr_to_dtype(_tuples(descr))
+    if dtype.hasobject or not dtype.itemsize:
+        raise CheckpointError(f"the checkpoint has an array of {dtype}, which is not allowed in one")
+    return dtype
+
+
+def _tuples(descr: Any) -> Any:
+    """A dtype's description with the tuples that JSON made lists."""
+    if not isinstance(descr, list):
+        return descr
+    return [tuple(_field_part(part) for part in field) for field in descr]
+
+
+def _field_part(part: Any) -> Any:
+    if isinstance(part, list):
+        return tuple(part) if all(isinstance(item, (int, str)) for item in part) else _tuples(part)
+    return part
+
+
+def _fill_dict(decoder: Decoder, value: dict, line: list[Any]) -> None:
+    # Not value.update: a Counter would add.
+    dict.update(value, zip(decoder.column(line[1]), decoder.column(line[2]), strict=True))
+
+
+def _made_default_dict(decoder: Decoder, line: list[Any]) -> Any:
+    return collections.defaultdict(decoder.value(line[3]))
+
+
+_VALUE: dict[str, Callable[[Decoder, list[Any]], Any]] = {
+    "r": lambda decoder, node: decoder._get(node[1]),
+    "t": lambda decoder, node: tuple(decoder.column(node[1])),
+    "nt": Decoder._named_tuple,
+    "fs": lambda decoder, node: frozenset(decoder.column(node[1])),
+    "f": lambda decoder, node: float(np.frombuffer(bytes.fromhex(node[1]), "<f8", 1)[0]),
+    "i": lambda decoder, node: int(node[1], 16),
+    "s": lambda decoder, node: bytes(decoder._blob(node[1])).decode("utf-8", "surrogatepass"),
+    "b": lambda decoder, node: bytes(decoder._blob(node[1])),
+    "c": lambda decoder, node: find(node[1], node[2]),
+    "m": lambda decoder, node: method(decoder.value(node[1]), node[2]),
+    "p": Decoder._partial,
+    "e": Decoder._enum,
+    "np": Decoder._numpy_scalar,
+    "dtype": lambda decoder, node: _dtype(node[1]),
+    "v": Decoder._plain_value,
+}
+_MAKE: dict[str, Callable[[Decoder, list[Any]], Any]] = {
+    "list": lambda decoder, line: [],
+    "set": lambda decoder, line: set(),
+    "deque": lambda decoder, line: collections.deque(maxlen=line[2]),
+    "bytearray": lambda decoder, line: bytearray(decoder._blob(line[1])),
+    "dict": lambda decoder, line: {},
+    "odict": lambda decoder, line: collections.OrderedDict(),
+    "counter": lambda decoder, line: collections.Counter(),
+    "ddict": _made_default_dict,
+    "array": Decoder._array,
+    "view": Decoder._view,
+    "bits": Decoder._bit_generator,
+    "rng": Decoder._generator,
+    "rstate": Decoder._random_state,
+    "random": Decoder._random,
+    "sparse": Decoder._sparse,
+    "obj": Decoder._instance,
+}
+_FILL: dict[str, Callable[[Decoder, Any, list[Any]], None]] = {
+    "list": lambda decoder, value, line: value.extend(decoder.column(line[1])),
+    "set": lambda decoder, value, line: value.update(decoder.column(line[1])),
+    "deque": lambda decoder, value, line: value.extend(decoder.column(line[1])),
+    "dict": _fill_dict,
+    "odict": lambda decoder, value, line: value.update(
+        zip(decoder.column(line[1]), decoder.column(line[2]), strict=True)
+    ),
+    "counter": _fill_dict,
+    "ddict": _fill_dict,
+    "obj": Decoder._fill_instance,
+}

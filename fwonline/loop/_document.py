@@ -1,0 +1,57 @@
+"""What the writer and the reader of a document agree on."""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from fwonline.exceptions import CheckpointError
+
+__all__ = ["BIT_GENERATORS", "INT64", "MAX_DEPTH", "SPARSE", "VALUES", "count_entries", "is_rust"]
+
+INT64 = 1 << 63
+MAX_DEPTH = 100  # of tuples within tuples: each level is a frame of the reader
+# river's windows in Rust take their memory when they are created, and a failed allocation there ends the process.
+_MAX_RUST_ENTRIES = 1 << 25
+
+BIT_GENERATORS = {
+    cls.__name__: cls
+    for cls in (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)
+}
+SPARSE = {
+    cls.__name__: cls
+    for cls in (
+        *(scipy.sparse.csr_matrix, scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.csc_array),
+        *(scipy.sparse.bsr_matrix, scipy.sparse.bsr_array),
+    )
+}
+# Immutable values that their constructor makes again from these arguments.
+VALUES: dict[type, Callable[[Any], tuple]] = {
+    complex: lambda v: (v.real, v.imag),
+    range: lambda v: (v.start, v.stop, v.step),
+    slice: lambda v: (v.start, v.stop, v.step),
+    statistics.NormalDist: lambda v: (v.mean, v.stdev),
+    datetime.timedelta: lambda v: (v.days, v.seconds, v.microseconds),
+    datetime.date: lambda v: (v.year, v.month, v.day),
+    datetime.time: lambda v: (v.hour, v.minute, v.second, v.microsecond, v.tzinfo),
+    datetime.datetime: lambda v: (v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.tzinfo),
+    datetime.timezone: lambda v: (v.utcoffset(None),),
+}
+
+
+def is_rust(cls: type) -> bool:
+    return cls.__module__.startswith("river._river_rust")
+
+
+def count_entries(total: int, arguments: Sequence[Any]) -> int:
+    total += sum(argument for argument in arguments if type(argument) is int and argument > 0)
+    if total > _MAX_RUST_ENTRIES:
+        raise CheckpointError(
+            f"windows of river of more than {_MAX_RUST_ENTRIES:,} entries do not go into a checkpoint"
+        )
+    return total

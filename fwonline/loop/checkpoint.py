@@ -1,0 +1,163 @@
+"""Checkpoints: everything a run needs to go on, in one file that is whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from fwonline.exceptions import CheckpointError
+from fwonline.loop import codec
+
+__all__ = ["Checkpoint"]
+
+# magic, format version, length of the document; then the document, then the checksum of all that
+_MAGIC = b"FWONLINE"
+_VERSION = 1
+_HEADER = len(_MAGIC) + 2 + 8
+_DIGEST = 32
+
+
+class Checkpoint:
+    """A checkpoint file and the one before it.
+
+    `save` writes a temporary file beside it, waits until that is on the disk, keeps the present file as ``.previous``
+    and renames: whatever happens, a whole checkpoint is there. `load` takes the newest that is whole, and says so when
+    it is the previous one.
+
+    The file is the `codec` document of the state between a header (magic, version, length) and a BLAKE2b checksum.
+    Nothing in it is run when it is loaded.
+
+    Parameters
+    ----------
+    path
+        The file. Its folder is created when needed.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from river import stats
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> checkpoint = Checkpoint(pathlib.Path(folder.name) / "run.ckpt")
+    >>> checkpoint.exists()
+    False
+    >>> checkpoint.save({"model": stats.Mean(), "n": 0})
+    >>> checkpoint.load()["n"]
+    0
+    >>> folder.cleanup()
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.previous = self.path.with_name(self.path.name + ".previous")
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({str(self.path)!r})"
+
+    def exists(self) -> bool:
+        """Whether there is a file to load, whole or not."""
+        return self.path.exists() or self.previous.exists()
+
+    def save(self, state: Any) -> None:
+        """Write `state`. When this returns, it is on the disk.
+
+        Raises
+        ------
+        CheckpointError
+            When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses; the files are as before.
+
+        """
+        parts = codec.encode(state)
+        header = _MAGIC + _VERSION.to_bytes(2, "little") + sum(map(len, parts)).to_bytes(8, "little")
+        checksum = hashlib.blake2b(header, digest_size=_DIGEST)
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(temporary, "wb") as file:
+                file.write(header)
+                for part in parts:
+                    checksum.update(part)
+                    file.write(part)
+                file.write(checksum.digest())
+                file.flush()
+                os.fsync(file.fileno())
+            self._keep_previous()
+            os.replace(temporary, self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise CheckpointError(f"{self.path}: cannot write the checkpoint: {error}") from error
+
+    def _keep_previous(self) -> None:
+        if not self.path.exists():
+            return
+        link = self.path.with_name(self.path.name + ".link")
+        link.unlink(missing_ok=True)
+        try:
+            os.link(self.path, link)  # the newest stays where it is while it also becomes the previous one
+        except OSError:  # a file system without links
+            os.replace(self.path, self.previous)
+        else:
+            os.replace(link, self.previous)
+
+    def load(self, into: Any = None) -> Any:
+        """Return the newest state that is whole, filling `into` as `codec.loads` does.
+
+        Raises
+        ------
+        CheckpointError
+            When there is none: neither file exists, or both are damaged or hold what is not allowed.
+
+        Warns
+        -----
+        UserWarning
+            When the newest is damaged or missing and the previous one is taken.
+
+        """
+        try:
+            return self._load(self.path, into)
+        except CheckpointError as error:
+            if not self.previous.exists():
+                raise
+            state = self._load(self.previous, into)
+            warnings.warn(f"{error}; going on from the one before it", stacklevel=2)
+            return state
+
+    @staticmethod
+    def _load(path: Path, into: Any) -> Any:
+        try:
+            data = memoryview(path.read_bytes())
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot read the checkpoint: {error}") from error
+        if data[: len(_MAGIC)] != _MAGIC:
+            raise CheckpointError(f"{path}: this is no fwonline checkpoint")
+        version = int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 2], "little")
+        length = int.from_bytes(data[len(_MAGIC) + 2 : _HEADER], "little")
+        body = data[: len(data) - _DIGEST]
+        if len(data) != _HEADER + length + _DIGEST:
+            raise CheckpointError(f"{path}: damaged: expected {_HEADER + length + _DIGEST} bytes, found {len(data)}")
+        if hashlib.blake2b(body, digest_size=_DIGEST).digest() != data[len(body) :]:
+            raise CheckpointError(f"{path}: damaged: its checksum does not fit its content")
+        if version != _VERSION:
+            raise CheckpointError(f"{path}: written in format {version}; this version reads format {_VERSION}")
+        try:
+            return codec.loads(body[_HEADER:], into)
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the folder's entries are on the disk, where the system can."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows does not open folders
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
