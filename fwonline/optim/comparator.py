@@ -249,7 +249,9 @@ class _Search:
         return False
 
     def bracket(self) -> Bracket:
-        upper, lower = float(self.upper), float(min(self.lower, self.upper))
+        # Like the lower bound, the upper one allows for what its sums round away.
+        upper = float(self.upper) + 8 * float(np.finfo(float).eps) * self.objective.scale
+        lower = min(float(self.lower), upper)
         return Bracket(self.w, upper, lower, upper - lower, self.nit)
 
 

@@ -1,0 +1,77 @@
+"""What a monitor is: it watches a model learn and says a few numbers about it."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+from river import base, compose
+
+__all__ = ["Monitor", "final_estimator"]
+
+
+class Monitor(base.Base, abc.ABC):
+    """Watches a model learn, one sample at a time.
+
+    The loop tells every monitor of each sample after it was learned. Without the loop, call `update` likewise; a
+    monitor says which of the arguments it reads.
+
+    Monitors clone, pickle and go into checkpoints as every part of river does. They change neither model nor sample.
+    """
+
+    @abc.abstractmethod
+    def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
+        """Take note of one sample, after it was learned.
+
+        Parameters
+        ----------
+        y_true
+            The sample's target.
+        y_pred
+            What was predicted before the target was learned.
+        x
+            The sample's features, as they went into the model.
+        model
+            The model, or a pipeline that ends with it.
+        """
+
+    @abc.abstractmethod
+    def get(self) -> dict[str, Any]:
+        """Return what is known by now: a flat dict as JSON can hold it, always with the same keys.
+
+        What is not known yet is None.
+        """
+
+    def finish(self) -> None:
+        """Do what was put off, for a stream that has ended: the next `get` tells of all samples."""
+
+    @abc.abstractmethod
+    def _said(self) -> str:
+        """The values in words."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self._said()}"
+
+    __str__ = __repr__
+
+
+def final_estimator(model: Any) -> Any:
+    """The estimator at the end of a pipeline, or the model itself."""
+    while isinstance(model, compose.Pipeline):
+        model = list(model.steps.values())[-1]
+    return model
+
+
+def exposed(monitor: Monitor, model: Any, attribute: str) -> Any:
+    """What the estimator exposes under that name, with a clear word where it does not."""
+    name = type(monitor).__name__
+    if model is None:
+        raise TypeError(f"{name} reads its numbers from the model: call update(model=model)")
+    estimator = final_estimator(model)
+    if not hasattr(estimator, attribute):
+        raise TypeError(f"{name} needs a model with the attribute {attribute!r}; {type(estimator).__name__} has none")
+    return getattr(estimator, attribute)
+
+
+def number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.6g}"

@@ -1,0 +1,80 @@
+"""Any of river's metrics as a monitor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from river import metrics
+
+from fwonline.monitors.base import Monitor
+
+__all__ = ["Metric"]
+
+
+class Metric(Monitor):
+    """A river metric of the predictions made before learning.
+
+    Reads `y_true` and `y_pred`. Where the metric wants labels and the prediction is a dict of probabilities, the most
+    probable label counts. Samples without a prediction or without a target are left out, as river does.
+
+    Parameters
+    ----------
+    metric
+        A river metric, several of them added up, or one in `river.utils.Rolling` (whose window a clone copies).
+    name
+        What the value is called; by default the metric's class.
+
+    Examples
+    --------
+    >>> from river import metrics
+    >>> from fwonline.monitors import Metric
+    >>> monitor = Metric(metrics.Accuracy())
+    >>> monitor.update(True, {True: 0.8, False: 0.2})
+    >>> monitor.update(False, True)
+    >>> monitor
+    Metric: Accuracy: 50.00%
+    >>> monitor.get()
+    {'Accuracy': 0.5}
+    """
+
+    def __init__(self, metric: metrics.base.Metric, name: str | None = None):
+        if isinstance(metric, type) or not (hasattr(metric, "update") and hasattr(metric, "get")):
+            raise TypeError(f"metric must be a river metric such as metrics.MAE(), not {metric!r}")
+        self.metric = metric
+        self.name = name
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"metric": metrics.MAE()}
+
+    def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
+        if y_true is None or y_pred is None or y_pred == {}:
+            return
+        for metric in _parts(self.metric):
+            labels = isinstance(y_pred, dict) and getattr(metric, "requires_labels", True)
+            metric.update(y_true, max(y_pred, key=y_pred.__getitem__) if labels else y_pred)
+
+    def get(self) -> dict[str, float | None]:
+        values = {}
+        for metric in _parts(self.metric):
+            value = float(metric.get())
+            values[_called(metric)] = value if math.isfinite(value) else None
+        if self.name is not None:
+            prefix = len(values) > 1
+            return {f"{self.name}_{key}" if prefix else self.name: value for key, value in values.items()}
+        return values
+
+    def _said(self) -> str:
+        return ", ".join(map(str, _parts(self.metric)))
+
+
+def _parts(metric: Any) -> list[Any]:
+    return list(metric) if isinstance(metric, metrics.base.Metrics) else [metric]
+
+
+def _called(metric: Any) -> str:
+    inner = getattr(metric, "obj", None)  # of Rolling and TimeRolling
+    name = type(metric).__name__
+    return name if inner is None else f"{name}{type(inner).__name__}"

@@ -1,0 +1,286 @@
+"""Regret: what a learner lost by not knowing the stream beforehand."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from river.optim.losses import Squared
+
+from fwonline import losses
+from fwonline.exceptions import SampleError
+from fwonline.monitors._rows import Rows
+from fwonline.monitors.base import Monitor, final_estimator
+from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
+from fwonline.sets import ConvexSet
+
+__all__ = ["Regret"]
+
+_FIRST = 64  # samples before the first evaluation
+_FOLD = 1 << 18  # numbers kept, beyond which samples of few features become sums of products
+_FEW = 512  # features that are few
+
+
+class Regret(Monitor):
+    r"""Cumulative loss of the plays minus that of the best fixed point in hindsight, as an interval.
+
+    $$R_n = \sum_{t=1}^n f(y_t, \langle x_t, w_t \rangle) - \min_{w \in C} \sum_{t=1}^n f(y_t, \langle x_t, w \rangle)$$
+
+    The first sum is known. The second is bracketed by a point of the set and its duality gap, so `regret_lo` and
+    `regret_hi` are true bounds for every convex loss, however far its search went.
+
+    With a model of this library (alone or at the end of a pipeline), plays, samples as the model saw them, loss and set
+    are the model's. A play is the prediction right before its sample is learned. An intercept is part of the plays but
+    not of the fixed points. With anything else, give `loss` and `constraint`: then a sample is `x`, a dict of numbers,
+    and its play `y_pred`, a number on the scale of $\langle x, w \rangle$ (for log loss and its kin the margin, not the
+    probability). Samples without a play or a target are no rounds, and neither are samples that the model learned
+    without the monitor being told.
+
+    Evaluations are at samples 64, 64 `growth`, 64 `growth`^2, ..., each starting from the fixed point of the one before
+    and taking at most `max_iter` iterations, so that all of them together cost O(`max_iter`) passes over the stream at
+    the very most, and a few in practice. `get` gives the last one and at which sample it was; `evaluate` makes one now.
+
+    The samples are kept: 12 bytes a value, without Python objects. For the squared loss and up to 512 features, sums of
+    products take their place once they are smaller, and the stream may go on forever. Otherwise, when `max_values`
+    numbers are kept, a last evaluation is made; from then on `regret_at` stays where it is and `regret_complete` is
+    False.
+
+    Parameters
+    ----------
+    loss
+        A river loss or one of `fwonline.losses`, convex; by default the model's.
+    constraint
+        The set of the fixed points; by default the model's. A larger one asks what the constraint costs.
+    growth
+        Ratio of the times of two evaluations, above 1.
+    tol
+        Width of the bracket, relative to the mean loss of the best fixed point, at which an evaluation ends.
+    max_iter
+        Most iterations of one evaluation.
+    max_values
+        Most numbers kept of the samples.
+
+    Examples
+    --------
+    >>> from river import optim
+    >>> from fwonline import datasets, monitors, sets
+    >>> stream = datasets.AdversarialLinear(n_features=3, seed=1)
+    >>> monitor = monitors.Regret(optim.losses.Absolute(), sets.ProbabilitySimplex())
+    >>> for x, y in stream.take(500):
+    ...     monitor.update(y, sum(x.values()) / 3, x=x)     # all assets alike, always
+    >>> monitor
+    Regret: [0.8656, 0.8669] at sample 256
+    >>> monitor.evaluate()["regret_at"]
+    500
+
+    References
+    ----------
+    [^1]: [Hazan, E., 2016. Introduction to online convex optimization.](https://arxiv.org/abs/1909.05207)
+    """
+
+    def __init__(
+        self,
+        loss: Any = None,
+        constraint: ConvexSet | None = None,
+        *,
+        growth: float = 2.0,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        max_values: int = 5_000_000,
+    ):
+        if not growth > 1:
+            raise ValueError(f"growth must be above 1, not {growth}")
+        if not tol >= 0:
+            raise ValueError(f"tol must be at least 0, not {tol}")
+        if max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, not {max_iter}")
+        if max_values < 1:
+            raise ValueError(f"max_values must be at least 1, not {max_values}")
+        if loss is not None:
+            losses.check_loss(loss)
+        self.loss = loss
+        self.constraint = constraint
+        self.growth = growth
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_values = max_values
+        self._n = 0
+        self._d = 0
+        self._complete = True
+        self._next = _FIRST
+        self._rows = Rows()
+        self._sums: _Sums | None = None
+        self._folded_loss = 0.0  # of the plays whose samples became sums
+        self._features: dict[Any, int] = {}  # of samples that come as dicts
+        self._asked: tuple[Any, ConvexSet] | None = None
+        self._best: Bracket | None = None
+        self._result: dict[str, Any] = dict.fromkeys(
+            ("regret_lo", "regret_hi", "regret_average_lo", "regret_average_hi", "regret_at")
+        )
+
+    def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
+        estimator = final_estimator(model)
+        sample = getattr(estimator, "last_sample", None)
+        if not self._complete:
+            return
+        if sample is not None:
+            self._ask(estimator.fitted_loss, estimator.constraint)
+            self._d = max(self._d, int(sample.n_features))
+            self._rows.append(sample.indices, sample.values, float(sample.y), float(sample.prediction))
+        elif hasattr(estimator, "last_sample") or y_true is None or y_pred is None:
+            return
+        else:
+            self._ask(None, None)
+            self._append_dict(x, y_true, y_pred)
+        self._n += 1
+        if self._rows.nnz >= _FOLD or self._rows.nnz >= self.max_values:
+            self._make_room()
+        if self._n >= self._next and self._complete:
+            self.evaluate()
+            while self._next <= self._n:
+                self._next = math.ceil(self._next * self.growth)
+
+    def _ask(self, loss: Any, constraint: ConvexSet | None) -> None:
+        """Settle against what the plays are measured; the first sample decides."""
+        if self._asked is None:
+            loss = loss if self.loss is None else self.loss
+            constraint = constraint if self.constraint is None else self.constraint
+            if loss is None or constraint is None:
+                raise TypeError("Regret needs a loss and a constraint where the model has none to say")
+            self._asked = loss, constraint
+
+    def _append_dict(self, x: dict | None, y_true: Any, y_pred: Any) -> None:
+        if x is None:
+            raise TypeError("Regret reads the features: call update(y_true, y_pred, x=x)")
+        if not _is_number(y_pred):
+            raise SampleError(f"the play must be a finite number on the scale of <x, w>, not {y_pred!r}")
+        if not _is_number(y_true):
+            raise SampleError(f"the target must be a finite number or a boolean, not {y_true!r}")
+        for key, value in x.items():
+            if not _is_number(value):
+                raise SampleError(f"feature {key!r} must be a finite number, not {value!r}")
+        indices = [self._features.setdefault(key, len(self._features)) for key in x]
+        self._d = len(self._features)
+        self._rows.append(indices, np.fromiter(x.values(), np.float64, len(x)), float(y_true), float(y_pred))
+
+    def _make_room(self) -> None:
+        """Turn samples into sums where that says the same, or else stop when too much is kept."""
+        assert self._asked is not None
+        d = self._dimension()
+        if type(self._asked[0]) is Squared and d <= (_FEW if self._sums is None else math.isqrt(self.max_values)):
+            if self._sums is None:
+                self._sums = _Sums()
+            self._sums.add(self._rows, d)
+            self._folded_loss += self._kept_loss()
+            self._rows.clear()
+        elif self._rows.nnz >= self.max_values:
+            self.evaluate()
+            self._complete = False
+            self._rows.clear()
+
+    def _dimension(self) -> int:
+        assert self._asked is not None
+        shape = self._asked[1].shape
+        return self._d if shape is None else math.prod(shape)
+
+    def _kept_loss(self) -> float:
+        assert self._asked is not None
+        value, _ = losses.vector_loss(self._asked[0])
+        return math.fsum(value(self._rows.y, self._rows.predictions))
+
+    def evaluate(self, tol: float | None = None, max_iter: int | None = None) -> dict[str, Any]:
+        """Evaluate now and return what `get` does.
+
+        Parameters
+        ----------
+        tol, max_iter
+            For this evaluation, in place of the monitor's own.
+        """
+        if self._asked is None or not self._complete or self._dimension() == 0:
+            return self.get()
+        loss, constraint = self._asked
+        d = self._dimension()
+        search: dict[str, Any] = {
+            "constraint": constraint,
+            "tol": self.tol if tol is None else tol,
+            "max_iter": self.max_iter if max_iter is None else max_iter,
+            "x0": self._start(constraint, d),
+        }
+        if self._sums is None:
+            best = best_fixed_point(self._rows.matrix(d), self._rows.y, loss=loss, **search)
+        else:
+            sums = self._sums.copy()
+            sums.add(self._rows, d)
+            best = best_fixed_point_quadratic(*sums.mean(self._n), **search)
+        played = self._folded_loss + self._kept_loss()
+        self._best = best
+        lo, hi = played - self._n * best.upper, played - self._n * best.lower
+        self._result = {
+            "regret_lo": lo,
+            "regret_hi": hi,
+            "regret_average_lo": lo / self._n,
+            "regret_average_hi": hi / self._n,
+            "regret_at": self._n,
+        }
+        return self.get()
+
+    def _start(self, constraint: ConvexSet, d: int) -> NDArray[np.float64] | None:
+        """The last fixed point, with zeros for the features that came since, where it is a start."""
+        if self._best is None:
+            return None
+        start = np.zeros(d)
+        start[: self._best.x.size] = self._best.x
+        return start if constraint.can_project or constraint.contains(start) else None
+
+    def finish(self) -> None:
+        if self._result["regret_at"] != self._n:
+            self.evaluate()
+
+    @property
+    def best(self) -> Bracket | None:
+        """The best fixed point of the last evaluation with the bounds of its mean loss, or None before the first."""
+        return self._best
+
+    def get(self) -> dict[str, Any]:
+        return {**self._result, "regret_complete": self._complete}
+
+    def _said(self) -> str:
+        result = self._result
+        if result["regret_at"] is None:
+            return "not evaluated yet"
+        said = f"[{result['regret_lo']:.4g}, {result['regret_hi']:.4g}] at sample {result['regret_at']:,}"
+        return said if self._complete else f"{said}, where the samples became too many to keep"
+
+
+class _Sums:
+    """Sums of products of samples: all that the squared loss needs of them."""
+
+    def __init__(self) -> None:
+        self.XX = np.zeros((0, 0))
+        self.Xy = np.zeros(0)
+        self.yy = 0.0
+
+    def add(self, rows: Rows, d: int) -> None:
+        if d > self.Xy.size:
+            more = d - self.Xy.size
+            self.XX, self.Xy = np.pad(self.XX, (0, more)), np.pad(self.Xy, (0, more))
+        X = rows.matrix(d)
+        self.XX += (X.T @ X).toarray()
+        self.Xy += X.T @ rows.y
+        self.yy += float(rows.y @ rows.y)
+
+    def copy(self) -> _Sums:
+        copy = _Sums()
+        copy.XX, copy.Xy, copy.yy = self.XX.copy(), self.Xy.copy(), self.yy
+        return copy
+
+    def mean(self, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """The mean squared error as a quadratic function."""
+        return 2.0 / n * self.XX, 2.0 / n * self.Xy, self.yy / n
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real | np.bool_) and math.isfinite(value)
