@@ -117,38 +117,40 @@ class CSVSource(FileSource):
 
     def _read(self) -> Iterator[Sample | Rejected]:
         rows = _Rows(self._lines(), self.delimiter, self.quotechar)
-        if not self._line:
-            self._offset, self._line = self._read_header(rows)
-        while (row := rows.next()) is not None:
-            origin = f"{self.name}:{self._line + 1}"
+        if not self._sought.line:
+            self._read_header(rows)
+        while (row := self._next(rows)) is not None:
+            if row:  # a line without anything is passed over
+                origin = f"{self.name}:{self._line - rows.n_lines + 1}"
+                yield self._converted(row, rows.raw, origin)
+
+    def _next(self, rows: _Rows) -> list[str] | str | None:
+        row = rows.next()
+        if row is not None:
             self._line += rows.n_lines
             self._offset += len(rows.raw)
-            if row:  # a line without anything is passed over
-                yield self._converted(row, rows.raw, origin)
+            self._last = rows.raw
+        return row
 
     def _resume(self, file: IO[bytes]) -> None:
         self._read_header(_Rows(iter(file.readline, b""), self.delimiter, self.quotechar))
         super()._resume(file)
 
-    def _read_header(self, rows: _Rows) -> tuple[int, int]:
-        """Learn the columns; return the position behind the header, which also is behind a byte order mark."""
+    def _read_header(self, rows: _Rows) -> None:
         if self.header is not None:
             self._set_columns(list(self.header))
-            return self._offset, self._line
-        offset = line = 0
+            return
         row: list[str] | str | None = []
         while row == []:
-            row = rows.next()
-            offset, line = offset + len(rows.raw), line + rows.n_lines
+            row = self._next(rows)
         if not isinstance(row, list):
-            raise SourceError(f"{self.name}:{line}: expected a header: {row or 'the file has only blank lines'}")
+            raise SourceError(f"{self.name}:{self._line}: expected a header, found {row or 'only blank lines'}")
         if any("\r" in name for name in row):
             raise SourceError(f"{self.name}:1: expected lines that end in a newline, found carriage returns alone")
         self._set_columns(row)
-        return self._offset + offset, self._line + line
 
     def _set_columns(self, names: list[str]) -> None:
-        where = f"{self.name}:1"
+        where = f"{self.name}:{max(1, self._line)}"
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise SourceError(f"{where}: expected every column once, found {twice[0]!r} twice")
         layout = self.layout

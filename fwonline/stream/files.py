@@ -11,7 +11,9 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Annotated, Any, BinaryIO, cast
+
+import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
@@ -29,12 +31,25 @@ UTF8_BOM = b"\xef\xbb\xbf"
 OTHER_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
 
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A position: how much was read, and what the last of it was, by which a file that was replaced is noticed."""
+
+    offset: Count
+    line: Count
+    last_size: Count
+    last_crc32: Count
+
+
 class FileSource(Source):
     """A source over the lines of a file: plain, gzipped, open already, or standard input.
 
-    Whether a file is gzipped is read from its first bytes, not from its name. The position is
-    `{"offset": bytes, "line": lines}` counted in the unpacked text. A plain file is sought in O(1); a gzipped one is
-    unpacked up to there; what cannot be sought (standard input, a pipe) starts where it stands.
+    Whether a file is gzipped is read from its first bytes, not from its name. The position counts bytes (`offset`) and
+    lines (`line`) of the unpacked text, and holds size and checksum of the last record before it, which must still be
+    there when it is sought. A plain file is sought in O(1); a gzipped one is unpacked up to there; what cannot be
+    sought (standard input, a pipe) is read from where it stands, and cannot be resumed.
     A file without a single byte is an error, since it is nearly always one that was not written.
 
     Parameters
@@ -58,6 +73,8 @@ class FileSource(Source):
         self.name = _name(path) if name is None else name
         self._offset = 0
         self._line = 0
+        self._last = b""
+        self._sought = _Place(0, 0, 0, 0)
         self._start = 0
         self._packed: IO[bytes] | None = None  # what is open: the archive itself where there is one
         self._is_gzip = False
@@ -68,7 +85,7 @@ class FileSource(Source):
 
     @abstractmethod
     def _read(self) -> Iterator[Sample | Rejected]:
-        """Turn `_lines()` into items, moving `_offset` and `_line` along before each is yielded."""
+        """Turn `_lines()` into items, moving `_offset`, `_line` and `_last` along before each is yielded."""
 
     def __iter__(self) -> Iterator[Sample | Rejected]:
         if self._closed:
@@ -82,7 +99,7 @@ class FileSource(Source):
         with contextlib.ExitStack() as stack:
             try:
                 file = self._open(stack)
-                if self._line:
+                if self._sought.line:
                     self._resume(file)
                 raw = b""
                 for raw in iter(partial(file.readline, MAX_LINE), b""):
@@ -92,7 +109,7 @@ class FileSource(Source):
             except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: the caller closed the file
                 what = error.strerror if isinstance(error, OSError) and error.strerror else error
                 raise SourceError(f"{self._here() if self._line else self.name}: cannot be read: {what}") from error
-            if not raw and not self._line:
+            if not raw and not self._sought.line:
                 raise SourceError(f"{self.name}: is empty; expected {self._expected}")
             self._ended = True
 
@@ -149,32 +166,34 @@ class FileSource(Source):
                 f"{self.name}: cannot be sought, so a former run cannot be resumed on it; write the stream to a file, "
                 "or start afresh"
             )
-        file.seek(self._start + self._offset - 1)
-        before = file.read(1)
-        if not before or (before != b"\n" and file.read(1)):
+        sought = self._sought
+        file.seek(self._start + max(0, sought.offset - sought.last_size))
+        last = file.read(sought.last_size)
+        if (
+            len(last) != sought.last_size
+            or zlib.crc32(last) != sought.last_crc32
+            or (not last.endswith(b"\n") and file.read(1))  # the last line was torn, and is longer now
+        ):
             raise SourceError(
-                f"{self.name}: no line begins at byte {self._offset} (line {self._line + 1}), where the former run "
-                "stopped: this is not the file it was"
+                f"{self.name}: before byte {sought.offset} (line {sought.line}) is not what the former run read there: "
+                "this is not the file it was"
             )
+        self._offset, self._line, self._last = sought.offset, sought.line, b""
 
     @property
     def position(self) -> dict[str, int]:
-        return {"offset": self._offset, "line": self._line}
+        place = self._sought
+        if self._last:
+            place = _Place(self._offset, self._line, len(self._last), zlib.crc32(self._last))
+        return msgspec.to_builtins(place)
 
     def seek(self, position: Any) -> None:
-        if not (
-            isinstance(position, dict)
-            and position.keys() == {"offset", "line"}
-            and all(type(value) is int and value >= 0 for value in position.values())
-            and position["line"] <= position["offset"]
-        ):
-            raise SourceError(
-                f'{self.name}: expected a position {{"offset": bytes, "line": lines}}, found {position!r}'
-            )
         if self._items is not None:
             raise SourceError(f"{self.name}: seek before reading: line {self._line} was already passed")
-        self._line = position["line"]
-        self._offset = position["offset"] if self._line else 0
+        try:
+            self._sought = msgspec.convert(position, _Place)
+        except msgspec.ValidationError as error:
+            raise SourceError(f"{self.name}: expected a position of this source, found {position!r}: {error}") from None
 
     @property
     def progress(self) -> float | None:

@@ -88,6 +88,7 @@ class JSONLinesSource(FileSource):
         for raw in self._lines():
             self._line += 1
             self._offset += len(raw)
+            self._last = raw
             if raw.isspace():
                 continue
             origin = f"{self.name}:{self._line}"

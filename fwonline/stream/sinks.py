@@ -17,6 +17,9 @@ from fwonline.stream.records import listed
 
 __all__ = ["CSVSink", "CallbackSink", "FileSink", "JSONLinesSink"]
 
+#: Python's writer puts quotes around the characters of its line end alone, and a reader takes either of these for one.
+CRLF = "\r\n"
+
 
 class FileSink(Sink):
     """A sink of lines in a file, which a resumed run takes up where its checkpoint left it.
@@ -187,7 +190,7 @@ class CSVSink(FileSink):
         self.fields = fields
         self._columns: list[str] = []
         self._text = io.StringIO()
-        self._writerow = csv.writer(self._text, lineterminator="\n").writerow
+        self._writerow = csv.writer(self._text, lineterminator=CRLF).writerow
 
     def _encode(self, record: dict[str, Any]) -> bytes:
         header = b""
@@ -210,10 +213,10 @@ class CSVSink(FileSink):
 
     def _line(self, cells: Sequence[Any]) -> bytes:
         self._writerow(cells)
-        line = self._text.getvalue().encode()
+        line = self._text.getvalue().removesuffix(CRLF) + "\n"
         self._text.seek(0)
         self._text.truncate()
-        return line
+        return line.encode()
 
 
 class CallbackSink(Sink):

@@ -34,8 +34,8 @@ class SVMLightSource(FileSource):
         What labels are: `"number"`, `"int"`, `"bool"` (1 against 0 or -1), `"text"`, `"auto"`, or a function of the
         text.
     first_index
-        The index of the first feature in the file, which becomes feature 0: 1 for the files of most collections. The
-        default leaves indices as they are. A smaller index has the row rejected.
+        The index of the first feature in the file, which becomes feature 0: 1 for the files of most collections, which
+        has a row with an index of 0 rejected. The default, 0, leaves indices as they are.
     n_features
         How many features there are; a row with a larger index is rejected. None: any.
     require_target
@@ -47,6 +47,8 @@ class SVMLightSource(FileSource):
     ------
     SourceError
         While reading, as every `FileSource` does.
+    ValueError
+        When `label` or `first_index` is none of those.
 
     Notes
     -----
@@ -83,6 +85,8 @@ class SVMLightSource(FileSource):
     ) -> None:
         super().__init__(path, name=name)
         self.label = as_converter(label, "label")
+        if first_index not in (0, 1):
+            raise ValueError(f"first_index: expected 0 or 1, found {first_index!r}")
         self.first_index = first_index
         self.n_features = n_features
         self.require_target = require_target
@@ -91,12 +95,15 @@ class SVMLightSource(FileSource):
         for raw in self._lines():
             self._line += 1
             self._offset += len(raw)
+            self._last = raw
             row = (raw.partition(b"#")[0] if b"#" in raw else raw).strip()
             if not row:
                 continue
             origin = f"{self.name}:{self._line}"
             try:
-                label, pairs = _split_label(row)
+                label, pairs = _split_first(row)
+                if b":" in label:
+                    label, pairs = b"", row
                 y = self._target(label)
                 headers: tuple = ()
                 if pairs.startswith(b"qid:"):
@@ -123,8 +130,8 @@ class SVMLightSource(FileSource):
 
     def _shifted(self, x: dict[int, float]) -> dict[int, float]:
         first = self.first_index
-        if (low := min(x)) < first:
-            raise ValueError(f"feature {low}: expected an index of {first} or more")
+        if first and 0 in x:
+            raise ValueError("feature 0: expected an index of 1 or more")
         if self.n_features is not None and (high := max(x)) >= first + self.n_features:
             raise ValueError(f"feature {high}: expected an index of {first + self.n_features - 1} or less")
         return {index - first: value for index, value in x.items()} if first else x
@@ -137,18 +144,13 @@ def _split_first(row: bytes) -> tuple[bytes, bytes]:
     return first, rest
 
 
-def _split_label(row: bytes) -> tuple[bytes, bytes]:
-    first, rest = _split_first(row)
-    return (b"", row) if b":" in first else (first, rest)
-
-
 def _features(pairs: bytes) -> dict[int, float]:
     try:
         x = _decode(b'{"' + pairs.replace(b":", b'":').replace(b" ", b',"') + b"}")
     except msgspec.DecodeError:
         return _features_one_by_one(pairs)
     # JSON keeps the last of equal names, takes an index below 0, and has escapes: none is right here
-    if len(x) != pairs.count(b":") or b" -" in pairs or pairs.startswith(b"-") or b"\\" in pairs:
+    if len(x) != pairs.count(b":") or (b"-" in pairs and b" -" in b" " + pairs) or b"\\" in pairs:
         return _features_one_by_one(pairs)
     return x
 
