@@ -14,15 +14,18 @@ With :math:`u_i = \langle x_i, w \rangle` this is :math:`F(w)` minus the Frank-W
 the set's oracle. Neither bound depends on how well a method converged, so the bracket is true at every iteration, and
 the iterations only make it narrow.
 
-Method: accelerated projected gradient with backtracking and restarts (sets with a projection); otherwise the atoms
-found by the oracle, fully corrected by the same method over their mixtures. Losses with kinks are replaced by their
-Moreau envelopes, which come closer as the bracket closes; the slopes of an envelope are slopes of the loss itself, at
-the points :math:`u_i` where the envelope takes its minimum, so the lower bound is one for the true loss.
+Method: accelerated projected gradient with backtracking and restarts on sets with a projection; on others the atoms
+found by the oracle, fully corrected by the same method over their mixtures. A quadratic on which the former stalls,
+because its features differ much in scale, goes on with the latter, whose mixtures are then found exactly.
+
+Losses with kinks are replaced by their Moreau envelopes, which come closer as the bracket closes. The slopes of an
+envelope are slopes of the loss itself, at the points :math:`u_i` where the envelope takes its minimum, so the lower
+bound is one for the true loss.
 
 Sources: Jaggi 2013, https://proceedings.mlr.press/v28/jaggi13.html (the gap as a certificate); Beck, Teboulle 2009,
 https://doi.org/10.1137/080716542; O'Donoghue, Candes 2015, https://arxiv.org/abs/1204.3982 (restarts); Nesterov 2005,
 https://doi.org/10.1007/s10107-004-0552-5 (smoothing); Von Hohenbalken 1977, https://doi.org/10.1007/BF01593810
-(simplicial decomposition).
+(simplicial decomposition); Wolfe 1976, https://doi.org/10.1007/BF01580381 (active sets).
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ __all__ = ["Bracket", "best_fixed_point", "best_fixed_point_quadratic"]
 _PERFECT = 1e-3  # a fit this much better than the start's is as good as perfect: precision is relative to no less
 _FEW = 256  # features for which sums of products replace the samples of the squared loss
 _PATIENCE = 1000  # iterations in which the bracket must have shrunk by a tenth
+_ATOM_PATIENCE = 20  # the same where an iteration solves a small problem
+_QUADRATIC_PATIENCE = 200  # the same where another method can go on
 
 
 class Bracket(typing.NamedTuple):
@@ -167,6 +172,31 @@ class _Quadratic:
     def over(self, atoms: Array) -> _Quadratic:
         return _Quadratic(atoms.T @ self.H @ atoms, atoms.T @ self.b, self.c)
 
+    def best_mixture(self, start: Array) -> Array:
+        """Go from a point of the probability simplex to the best one, exactly and however badly scaled.
+
+        These are Wolfe's active sets: the minimum over the affine hull of the entries in use is the answer if it is
+        inside; otherwise the entry that is in the way is given up.
+        """
+        mixing, used = start, np.ones(start.size, dtype=bool)
+        while True:
+            size = np.sqrt(np.diag(self.H)[used])
+            size = np.maximum(size, 1e-8 * size.max()) if size.any() else np.ones_like(size)
+            k = size.size
+            system = np.zeros((k + 1, k + 1))
+            system[:k, :k] = self.H[np.ix_(used, used)] / np.outer(size, size)
+            system[k, :k] = system[:k, k] = size.min() / size
+            solution = np.linalg.lstsq(system, np.append(self.b[used] / size, size.min()), rcond=None)[0]
+            affine = np.zeros(start.size)
+            affine[used] = solution[:k] / size
+            leaving = used & (affine <= 0)
+            if not leaving.any() or k == 1:
+                return np.maximum(affine, 0) / np.maximum(affine, 0).sum() if affine.any() else mixing
+            ratio = mixing[leaving] / (mixing[leaving] - affine[leaving])
+            mixing = np.maximum(mixing + ratio.min() * (affine - mixing), 0.0)
+            mixing[np.flatnonzero(leaving)[ratio == ratio.min()]] = 0.0
+            used &= mixing > 0
+
 
 def _kinks(loss: typing.Any, y: Array) -> tuple[typing.Any, ...] | None:
     """Kinks k1 <= k2 and the slopes before, between and after them, of a piecewise linear loss; else None."""
@@ -238,15 +268,22 @@ class _Search:
     def width(self) -> float:
         return self.upper - self.lower
 
+    @property
+    def narrow(self) -> bool:
+        return self.width <= max(self.target, self.tol * max(abs(self.upper), self._floor))
+
     def done(self) -> bool:
-        enough = max(self.target, self.tol * max(abs(self.upper), self._floor))
-        if self.width <= enough or self.nit >= self.max_iter:
+        if self.narrow or self.nit >= self.max_iter:
             return True
         if self.nit - self._checked >= self.patience:
             if self.width > 0.9 * self._width:
                 return True
             self._checked, self._width = self.nit, self.width
         return False
+
+    def go_on(self, patience: int) -> None:
+        """Give another method its chance, from the best point and with the bounds reached."""
+        self.patience, self._checked, self._width = patience, self.nit, np.inf
 
     def bracket(self) -> Bracket:
         # Like the lower bound, the upper one allows for what its sums round away.
@@ -306,10 +343,11 @@ def _by_atoms(search: _Search) -> None:
         search.nit += 1
         atom = search.constraint.lmo(tangent.gradient).to_dense()
         atoms, mixing = np.column_stack((atoms, atom)), np.append(mixing, 0.0)
+        mixed = objective.over(atoms)
         inner = _Search(
-            objective.over(atoms),
+            mixed,
             ProbabilitySimplex(),
-            mixing,
+            mixed.best_mixture(mixing) if isinstance(mixed, _Quadratic) else mixing,
             target=0.1 * search.width,
             max_iter=_PATIENCE,
             patience=_PATIENCE,
@@ -341,12 +379,16 @@ def _solve(
             raise ValueError(
                 f"x0 must lie in {constraint}, which has no projection; it is off by {constraint.violation(start)}"
             )
-    method, patience = (_accelerate, _PATIENCE) if constraint.can_project else (_by_atoms, 20)
     with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not finite, and is taken back
+        patience = _QUADRATIC_PATIENCE if isinstance(objective, _Quadratic) else _PATIENCE
         search = _Search(objective, constraint, start, tol=tol, max_iter=max_iter, patience=patience)
         if not objective.tangent(search.w, search.z).is_finite:
             raise ValueError(f"the loss is not finite at the start, whose largest entry is {np.abs(start).max():g}")
-        method(search)
+        if constraint.can_project:
+            _accelerate(search)
+        if not constraint.can_project or (isinstance(objective, _Quadratic) and not search.narrow):
+            search.go_on(max(_ATOM_PATIENCE, min(d, _FEW)))
+            _by_atoms(search)
     return search.bracket()
 
 

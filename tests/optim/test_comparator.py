@@ -292,3 +292,16 @@ def test_reuters_within_seconds(radius, optimum):
     assert best.gap <= 1e-3 * best.upper
     assert best.upper == pytest.approx(optimum, abs=1e-4)
     assert time.perf_counter() - begin < 60
+
+
+@pytest.mark.parametrize("constraint", [sets.L1Ball(3.0), sets.Box(-1.0, 1.0), sets.ProbabilitySimplex(2.0)], ids=str)
+def test_features_of_very_different_scales(constraint):
+    rng = np.random.default_rng(10)
+    scales = 10.0 ** np.linspace(-3, 3, 12)
+    X = rng.standard_normal((400, 12)) * scales
+    y = X @ (rng.uniform(-1, 1, 12) / scales) + 0.1 * rng.standard_normal(400)
+    best = best_fixed_point(X, y, loss=optim.losses.Squared(), constraint=constraint, tol=1e-7)
+    assert best.gap <= 1e-6 * best.upper
+    assert constraint.contains(best.x)
+    value, _ = losses.vector_loss(optim.losses.Squared())
+    assert min(value(y, X @ w).mean() for w in feasible(constraint, 12, rng)) >= best.lower
