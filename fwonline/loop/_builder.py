@@ -1,0 +1,373 @@
+"""From the plain values of a definition to its objects, or to a list of all that is wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from river import compose, metrics, utils
+from river.datasets.base import Dataset
+
+from fwonline.exceptions import DefinitionError
+from fwonline.loop import _classes
+from fwonline.loop._toml import KeyPath, Lines, dotted
+from fwonline.monitors import Metric, Monitor
+from fwonline.monitors.base import final_estimator
+from fwonline.stream import Sink, Source, as_source
+
+__all__ = ["Builder", "Run", "RunSettings"]
+
+_SECTIONS = ("name", "source", "model", "monitors", "sinks", "run")
+_ENVIRONMENT = re.compile(r"\$\{([^}]*)\}")
+_BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
+_UNOPENED = object()  # stands for a sink while a definition is only checked: a sink opens its file at once
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The table ``[run]`` of a definition: how the loop goes over the stream.
+
+    Parameters
+    ----------
+    seed
+        Given to every object that takes a seed and whose table does not set one.
+    limit
+        Samples to learn in all; without one the stream is read to its end.
+    report_every
+        Seconds between two reports.
+    report_samples
+        Samples between two reports, instead of seconds.
+    checkpoint_every
+        Seconds between two checkpoints.
+    checkpoint_samples
+        Samples between two checkpoints, instead of seconds.
+    on_error
+        What a sample that cannot be learned does: ``raise`` ends the run, ``skip`` counts it and goes on.
+    dead_letter
+        A sink that keeps what was skipped; a definition may give the name of a file in the run folder instead.
+    """
+
+    seed: int | None = None
+    limit: int | None = None
+    report_every: float | None = None
+    checkpoint_every: float | None = None
+    on_error: str = "raise"
+    dead_letter: Sink | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "report_every", "checkpoint_every"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be positive, found {value!r}")
+        if self.on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error must be 'raise' or 'skip', found {self.on_error!r}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The objects that a definition describes, ready for an event loop."""
+
+    source: Any
+    model: Any
+    monitors: list[Any]
+    sinks: list[Any]
+    settings: RunSettings
+
+
+class Builder:
+    """Turns the values of one definition into objects and keeps a list of what is wrong with them."""
+
+    def __init__(self, values: dict[str, Any], lines: Lines, path: Path, output: Path | None = None) -> None:
+        self.values = values
+        self.lines = lines
+        self.path = path
+        self.output = output
+        self.seed: int | None = None
+        self.problems: dict[tuple[int, str], None] = {}  # (line, message), each once
+        self.filled_in: dict[str, str] = {}  # what the environment gave -> ${NAME}, which is all that is ever shown
+
+    def build(self) -> Run:
+        self.unknown_keys(self.values, _SECTIONS, ())
+        self.section_name()
+        settings = self.section_run()  # first: the seed is for all that follow
+        source, model = self.section_source(), self.section_model()
+        run = Run(source, model, self.section_monitors(model), self.section_sinks(), settings)
+        if self.problems:
+            raise DefinitionError("\n".join(message for _, message in sorted(self.problems)))
+        return run
+
+    # -- what is wrong, and where
+
+    def problem(self, path: KeyPath, message: str) -> Any:
+        line = self.lines[path]
+        for secret, name in self.filled_in.items():
+            message = message.replace(secret, name)
+        where = f"{dotted(path)}: " if path else ""
+        self.problems[(line, f"{self.path}:{line}: {where}{message}")] = None
+        return _BROKEN
+
+    def unknown_keys(self, table: dict[str, Any], known: Iterable[str], path: KeyPath) -> None:
+        for key in table:
+            if key not in known:
+                expected = ", ".join(known) or "no keys but class"
+                self.problem((*path, key), f"unknown key.{_classes.closest(key, known)} Expected one of: {expected}")
+
+    # -- the sections
+
+    def section_name(self) -> None:
+        name = self.values.get("name", "stream")
+        if not isinstance(name, str):
+            self.problem(("name",), f"expected a string, found {_shown(name)}")
+        elif not re.fullmatch(r"\w[\w .-]*", name):
+            expected = "letters, digits, '_', '-' and '.', since it names the run's folder"
+            self.problem(("name",), f"expected {expected}, found {name!r}")
+
+    def section_run(self) -> RunSettings:
+        path: KeyPath = ("run",)
+        spec = self.values.get("run", {})
+        if not isinstance(spec, dict):
+            self.problem(path, f"expected a table, found {_shown(spec)}")
+            return RunSettings()
+        arguments = dict(spec)
+        if "dead_letter" in arguments:
+            arguments["dead_letter"] = self.dead_letter(arguments["dead_letter"], (*path, "dead_letter"))
+        settings = self.call(RunSettings, arguments, path)
+        if settings is _BROKEN:
+            return RunSettings()
+        self.seed = settings.seed
+        return settings
+
+    def dead_letter(self, spec: Any, path: KeyPath) -> Any:
+        if isinstance(spec, str) and _classes.find(spec) is None:  # a file's name
+            spec = {"class": "JSONLinesSink", "path": spec}
+        return self.sink(spec, path)
+
+    def section_source(self) -> Any:
+        path: KeyPath = ("source",)
+        source = self.required(path, "what to read")
+        if source is _BROKEN or isinstance(source, Source):
+            return source
+        if not isinstance(source, Dataset):
+            return self.problem(path, f"expected a source or a dataset, found {type(source).__name__}")
+        return as_source(source)
+
+    def section_model(self) -> Any:
+        path: KeyPath = ("model",)
+        model = self.required(path, "what learns")
+        if model is _BROKEN:
+            return model
+        last = final_estimator(model)
+        if not hasattr(last, "learn_one") or not hasattr(last, "predict_one"):
+            return self.problem(path, f"the last step must learn and predict, and {type(last).__name__} does not")
+        return model
+
+    def section_monitors(self, model: Any) -> list[Any]:
+        return [self.monitor(spec, path, model) for spec, path in self.several("monitors")]
+
+    def monitor(self, spec: Any, path: KeyPath, model: Any) -> Any:
+        window = None
+        if isinstance(spec, dict) and isinstance(spec.get("class"), str) and _is_metric(spec["class"]):
+            spec = dict(spec)
+            window = spec.pop("window", None)
+        monitor = self.named_object(spec, path)
+        if monitor is _BROKEN or isinstance(monitor, Monitor):
+            return monitor
+        if not isinstance(monitor, metrics.base.Metric):
+            return self.problem(path, f"expected a monitor or a river metric, found {type(monitor).__name__}")
+        if model is not _BROKEN and not monitor.works_with(model):
+            what = type(final_estimator(model)).__name__
+            return self.problem(path, f"{type(monitor).__name__} does not measure what {what} predicts")
+        return self.over_window(monitor, window, path) if window is not None else Metric(monitor)
+
+    def over_window(self, metric: Any, window: Any, path: KeyPath) -> Any:
+        if type(window) is not int or window < 1:
+            return self.problem((*path, "window"), f"expected a positive integer, found {_shown(window)}")
+        parameters = {key: getattr(metric, key) for key in _classes.parameters(type(metric)) if hasattr(metric, key)}
+        try:
+            return Metric(utils.Rolling(type(metric), window, **parameters))
+        except Exception as error:  # as in `call`
+            return self.problem((*path, "window"), f"{type(metric).__name__}: {error}")
+
+    def section_sinks(self) -> list[Any]:
+        return [self.sink(spec, path) for spec, path in self.several("sinks")]
+
+    def sink(self, spec: Any, path: KeyPath) -> Any:
+        sink = self.named_object(spec, path)
+        if sink is not _BROKEN and sink is not _UNOPENED and not isinstance(sink, Sink):
+            return self.problem(path, f"expected a sink, found {type(sink).__name__}")
+        return sink
+
+    def required(self, path: KeyPath, purpose: str) -> Any:
+        spec = self.values
+        if path[0] not in spec:
+            return self.problem((), f"the key {path[0]!r} is missing: it says {purpose}")
+        return self.named_object(spec[path[0]], path)
+
+    def several(self, key: str) -> list[tuple[Any, KeyPath]]:
+        spec = self.values.get(key, [])
+        if not isinstance(spec, list):
+            return [(spec, (key,))]
+        return [(item, (key, index)) for index, item in enumerate(spec)]
+
+    # -- objects
+
+    def named_object(self, spec: Any, path: KeyPath) -> Any:
+        """An object where only an object belongs: a table, a class name alone, or a list that is a pipeline."""
+        if isinstance(spec, str):
+            return self.object({"class": spec}, path)
+        if isinstance(spec, list) and path[0] == "model":
+            return self.pipeline(spec, path)
+        if not isinstance(spec, dict):
+            return self.problem(path, f"expected a table with a class, or the name of one, found {_shown(spec)}")
+        return self.object(spec, path)
+
+    def pipeline(self, specs: list[Any], path: KeyPath) -> Any:
+        if not specs:
+            return self.problem(path, "expected at least one step, found an empty list")
+        steps = [self.named_object(spec, (*path, index)) for index, spec in enumerate(specs)]
+        for index, step in enumerate(steps[:-1]):
+            if step is not _BROKEN and not hasattr(step, "transform_one"):
+                self.problem(
+                    (*path, index), f"every step but the last must transform, and {type(step).__name__} does not"
+                )
+        if any(step is _BROKEN for step in steps):
+            return _BROKEN
+        return compose.Pipeline(*steps) if len(steps) > 1 else steps[0]
+
+    def object(self, spec: dict[str, Any], path: KeyPath) -> Any:
+        if "class" not in spec:
+            typo = next((key for key in spec if _classes.closest(key, ["class"])), None)
+            if typo is not None:
+                return self.problem((*path, typo), "unknown key. Did you mean 'class'?")
+            return self.problem(path, "the key 'class' is missing: it names what to build")
+        cls = self.class_named(spec["class"], path)
+        if cls is _BROKEN:
+            return cls
+        known = _classes.parameters(cls)
+        arguments: dict[str, Any] = {}
+        for key, value in spec.items():
+            if key != "class":
+                arguments[key] = self.value(value, (*path, key), cls, known.get(key))
+        if "seed" in known and "seed" not in arguments and self.seed is not None:
+            arguments["seed"] = self.seed
+        return self.call(cls, arguments, path)
+
+    def class_named(self, name: Any, path: KeyPath) -> Any:
+        # a bare name stands where the object stands
+        at = (*path, "class") if isinstance(_at(self.values, path), dict) else path
+        if not isinstance(name, str):
+            return self.problem(at, f"expected the name of a class, found {_shown(name)}")
+        try:
+            cls = _classes.find(name, hint=self.hint(path))
+        except _classes.AmbiguousName as error:
+            return self.problem(at, f"{name!r} is ambiguous: write {' or '.join(error.choices)}")
+        except ImportError as error:
+            return self.problem(at, f"{name} cannot be used here: {error}")
+        if cls is None:
+            return self.problem(at, f"no class is called {name!r}.{_classes.closest(name)}")
+        return cls
+
+    @staticmethod
+    def hint(path: KeyPath) -> str:
+        """What a key says about its object's module: that of ``loss`` is ``losses``."""
+        return "metric" if path[0] == "monitors" and len(path) <= 2 else str(path[-1])
+
+    def value(self, value: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None = None) -> Any:
+        if isinstance(value, dict):
+            if "class" in value:
+                return self.object(value, path)
+            inner = {key: self.value(item, (*path, key), cls) for key, item in value.items()}
+            return _BROKEN if any(item is _BROKEN for item in inner.values()) else inner
+        if isinstance(value, list):
+            items = [self.value(item, (*path, index), cls) for index, item in enumerate(value)]
+            if any(item is _BROKEN for item in items):
+                return _BROKEN
+            return tuple(items) if parameter is not None and isinstance(parameter.default, tuple) else items
+        if isinstance(value, str):
+            return self.string(value, path, cls, parameter)
+        return value
+
+    def string(self, value: str, path: KeyPath, cls: type, parameter: inspect.Parameter | None) -> Any:
+        if "kafka" in cls.__module__.split("."):
+            return self.filled(value, path)
+        if "${" in value:
+            return self.problem(path, "the environment is only filled in for Kafka sources and sinks")
+        if parameter is not None and "Path" in str(parameter.annotation) and value != "-":
+            folder = self.output if issubclass(cls, Sink) else self.path.parent
+            return value if folder is None else str(folder / Path(value).expanduser())
+        return value
+
+    def filled(self, value: str, path: KeyPath) -> Any:
+        broken = False
+
+        def replacement(match: re.Match[str]) -> str:
+            nonlocal broken
+            found = os.environ.get(match[1])
+            if found is None:
+                broken = True
+                self.problem(path, f"the environment has no variable {match[1]!r}")
+                return ""
+            if found:
+                self.filled_in[found] = match[0]
+            return found
+
+        text = _ENVIRONMENT.sub(replacement, value)
+        return _BROKEN if broken else text
+
+    def call(self, cls: type, arguments: dict[str, Any], path: KeyPath) -> Any:
+        """``cls(**arguments)``, with what is wrong said in terms of the definition."""
+        known = _classes.parameters(cls)
+        kinds = inspect.Parameter
+        spread = next((name for name, p in known.items() if p.kind is kinds.VAR_POSITIONAL), None)
+        anything = any(p.kind is kinds.VAR_KEYWORD for p in known.values())
+        named = [name for name, p in known.items() if p.kind is not kinds.VAR_KEYWORD]
+        before = len(self.problems)
+        if not anything:
+            self.unknown_keys(arguments, named, path)
+        for key, value in arguments.items():
+            if value is not _BROKEN and key in known and key != spread:
+                if expected := _classes.expected_type(known[key], value):
+                    self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
+            elif value is not _BROKEN and key == spread and not isinstance(value, list):
+                self.problem((*path, key), f"expected a list, found {_shown(value)}")
+        for name, parameter in known.items():
+            if parameter.default is kinds.empty and name not in arguments and name in named and name != spread:
+                self.problem(path, f"{cls.__name__} needs the key {name!r}")
+        if len(self.problems) > before or any(value is _BROKEN for value in arguments.values()):
+            return _BROKEN
+        if self.output is None and issubclass(cls, Sink):
+            return _UNOPENED
+        positional = arguments.pop(spread, []) if spread else []
+        try:
+            return cls(*positional, **arguments)
+        except Exception as error:  # constructors of two libraries: whatever they object to, the file is the cause
+            words = re.findall(r"\w+", str(error))
+            culprit = next(((word,) for word in words if word in arguments), ())
+            what = "" if cls is RunSettings else f"{cls.__name__}: "
+            return self.problem((*path, *culprit), f"{what}{error}")
+
+
+def _is_metric(name: str) -> bool:
+    with contextlib.suppress(_classes.AmbiguousName, ImportError):
+        cls = _classes.find(name, hint="metric")
+        return cls is not None and issubclass(cls, metrics.base.Metric)
+    return False
+
+
+def _at(values: Any, path: KeyPath) -> Any:
+    for part in path:
+        values = values[part]
+    return values
+
+
+def _shown(value: Any) -> str:
+    """A value for people: what kind it is and, shortened, what it says."""
+    kind = {dict: "a table", list: "a list", str: "the string", bool: "", int: "", float: ""}.get(type(value), "")
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    return f"{kind} {text if len(text) <= 50 else text[:47] + '...'}".strip()

@@ -1,0 +1,154 @@
+"""The classes that a stream definition may name. Data becomes objects of these and of nothing else."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["AmbiguousName", "closest", "expected_type", "find", "listing", "parameters"]
+
+# Everything a definition can reach: it may come from a stranger, so nothing here runs code that the file brings.
+_MODULES = (
+    "fwonline.sets",
+    "fwonline.optim",
+    "fwonline.linear_model",
+    "fwonline.monitors",
+    "fwonline.stream",
+    "fwonline.datasets",
+    "river.preprocessing",
+    "river.feature_extraction",
+    "river.compose",
+    "river.linear_model",
+    "river.metrics",
+    "river.optim",
+    "river.optim.losses",
+    "river.optim.schedulers",
+    "river.optim.initializers",
+    "river.drift",
+    "river.drift.binary",
+    "river.stats",
+    "river.datasets",
+    "river.datasets.synth",
+)
+# These want a function, a class or an iterator, which no file can hold, or are no parts of a run.
+_NOT_FROM_DATA = {
+    "CallbackSink",
+    "FuncTransformer",
+    "IterableSource",
+    "Pipeline",
+    "Rejected",
+    "Sample",
+    "SelectType",
+    "TargetTransformRegressor",
+}
+
+_TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str,)}
+_WORDS = {"bool": "true or false", "int": "an integer", "float": "a number", "str": "a string"}
+
+
+class AmbiguousName(LookupError):
+    """A short name that more than one module uses; ``choices`` are names that tell them apart."""
+
+    def __init__(self, choices: list[str]) -> None:
+        super().__init__(", ".join(choices))
+        self.choices = choices
+
+
+def _exported(module_name: str) -> list[str]:
+    module = importlib.import_module(module_name)
+    return [name for name in getattr(module, "__all__", ()) if name[:1].isupper() and name not in _NOT_FROM_DATA]
+
+
+def _public_class(module_name: str, name: str) -> type | None:
+    value = getattr(importlib.import_module(module_name), name, None)
+    return value if inspect.isclass(value) and not inspect.isabstract(value) else None
+
+
+def find(name: str, hint: str = "") -> type | None:
+    """The class of that name: ``Quantile``, ``losses.Quantile`` and ``river.optim.losses.Quantile`` all serve.
+
+    Where several modules have it, the module that the parameter's name (`hint`) points at is taken: ``loss`` points
+    at ``losses``, ``metric`` at ``metrics``.
+
+    >>> find("Huber"), find("os.system")
+    (<class 'river.optim.losses.Huber'>, None)
+    >>> find("Quantile", hint="loss")
+    <class 'river.optim.losses.Quantile'>
+
+    Raises
+    ------
+    AmbiguousName
+        When the name fits several classes.
+    ImportError
+        When the class needs an extra that is not installed.
+    """
+    head, _, short = name.rpartition(".")
+    found = {
+        f"{module}.{short}": cls
+        for module in _MODULES
+        if (not head or module == head or module.endswith(f".{head}"))
+        and short in _exported(module)
+        and (cls := _public_class(module, short)) is not None
+    }
+    if len(set(found.values())) > 1 and hint:
+        hinted = {key: cls for key, cls in found.items() if key.split(".")[-2].startswith(hint)}
+        found = hinted or found
+    if len(set(found.values())) > 1:
+        raise AmbiguousName(sorted(found))
+    return next(iter(found.values()), None)
+
+
+def listing() -> dict[str, list[str]]:
+    """Module -> the names of its classes that a definition may use, those of a missing extra too."""
+    return {module: sorted({name for name in _exported(module) if _is_usable(module, name)}) for module in _MODULES}
+
+
+def _is_usable(module_name: str, name: str) -> bool:
+    try:
+        return _public_class(module_name, name) is not None
+    except ImportError:
+        return True
+
+
+def closest(name: str, candidates: Iterable[str] | None = None) -> str:
+    """`` Did you mean 'radius'?``, or nothing where no candidate (by default: no class) is like `name`.
+
+    >>> closest("raduis", ["radius", "center"])
+    " Did you mean 'radius'?"
+    """
+    if candidates is None:
+        candidates = {name for exported in listing().values() for name in exported}
+    by_lower = {candidate.lower(): candidate for candidate in sorted(candidates)}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f" Did you mean {by_lower[matches[0]]!r}?" if matches else ""
+
+
+def parameters(cls: type) -> dict[str, inspect.Parameter]:
+    """The constructor's parameters by name."""
+    return dict(inspect.signature(cls).parameters)
+
+
+def expected_type(parameter: inspect.Parameter, value: Any) -> str:
+    """What belongs where `value` stands, in words; empty where `value` will do or nothing plain is asked for.
+
+    >>> given = parameters(find("Huber"))["epsilon"]
+    >>> expected_type(given, "small"), expected_type(given, 1)
+    ('a number', '')
+    """
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty:
+        # a number by default, and not said to be anything else: an object may do as well, but text will not
+        numeric = type(parameter.default) in (int, float)
+        return "a number" if numeric and isinstance(value, str | bool) else ""
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    kinds = [kind for kind in (part.strip() for part in text.split("|")) if kind not in ("None", "NoneType")]
+    if not kinds or not all(kind in _TYPES for kind in kinds):
+        return ""
+    for kind in kinds:
+        # True is an int to Python, not to a person
+        if isinstance(value, _TYPES[kind]) and (kind == "bool" or not isinstance(value, bool)):
+            return ""
+    return " or ".join(_WORDS[kind] for kind in kinds)

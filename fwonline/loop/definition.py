@@ -1,0 +1,125 @@
+"""Stream definitions: a whole run, written down as TOML."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fwonline.exceptions import DefinitionError
+from fwonline.loop._builder import Builder, Run, RunSettings
+from fwonline.loop._toml import KeyPath, Lines, dotted, parse
+
+__all__ = ["Run", "RunSettings", "StreamDefinition", "load_definition"]
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class StreamDefinition:
+    """A stream definition: what to read, what to learn, what to watch and where to write.
+
+    A definition is TOML. An object is a table whose key ``class`` names a public class of fwonline (sets, optimizers,
+    estimators, monitors, sources, sinks, simulators) or of river (preprocessing, feature extraction, compose, metrics,
+    losses, schedulers, linear models, drift, statistics, datasets); its other keys are the constructor's parameters.
+    Where an object belongs and needs no parameters, its name alone will do. A list under ``model`` is a pipeline. A
+    river metric among the monitors is wrapped in `fwonline.monitors.Metric`, and its key ``window`` makes it one of the
+    last so many samples. Nothing in a definition runs code.
+
+    Relative paths of sources start at the definition's folder, those of sinks at the run folder. ``${NAME}`` is filled
+    in from the environment in the settings of Kafka sources and sinks only, and never written to the run folder.
+
+    Use `load_definition` to read one.
+
+    Parameters
+    ----------
+    name
+        What the run is called: the key ``name``, or the file's name without its ending.
+    path
+        Where it was read from.
+    text
+        The document, byte for byte.
+    values
+        The document as plain values.
+    """
+
+    name: str
+    path: Path
+    text: str
+    values: dict[str, Any]
+    lines: Lines = field(repr=False, compare=False)
+
+    def build(self, output: str | os.PathLike[str] = ".") -> Run:
+        """Build every object anew, the sinks last: these open their files, in the folder `output` where relative.
+
+        Raises
+        ------
+        DefinitionError
+            Naming every mistake with its line, its key, what was found and what was expected.
+        """
+        self.check()
+        return Builder(self.values, self.lines, self.path, Path(output)).build()
+
+    def check(self) -> None:
+        """Build everything but the sinks, which only have their keys checked: nothing is opened or read.
+
+        Raises
+        ------
+        DefinitionError
+            As `build` does.
+        """
+        Builder(self.values, self.lines, self.path).build()
+
+    def differences(self, other: StreamDefinition) -> list[str]:
+        """What a run of `self` would have to change to be a run of `other`.
+
+        The name and how far and how often a run goes (``limit``, ``report_every``, ``checkpoint_every``) are no
+        difference: they change nothing of what is learned.
+        """
+        free = {("name",), ("run", "limit"), ("run", "report_every"), ("run", "checkpoint_every")}
+        before, after = dict(_leaves(self.values)), dict(_leaves(other.values))
+        found = []
+        for key in sorted(before.keys() | after.keys(), key=dotted):
+            if key not in free and before.get(key, _ABSENT) != after.get(key, _ABSENT):
+                old = repr(before[key]) if key in before else "not set"
+                new = repr(after[key]) if key in after else "not set"
+                found.append(f"{dotted(key)}: {old} before, {new} now")
+        return found
+
+
+def _leaves(value: Any, path: KeyPath = ()) -> list[tuple[KeyPath, Any]]:
+    if isinstance(value, dict):
+        return [leaf for key, inner in value.items() for leaf in _leaves(inner, (*path, key))]
+    if isinstance(value, list):
+        return [leaf for index, inner in enumerate(value) for leaf in _leaves(inner, (*path, index))]
+    return [(path, value)]
+
+
+def load_definition(path: str | os.PathLike[str]) -> StreamDefinition:
+    """Read a stream definition and check all of it.
+
+    Raises
+    ------
+    DefinitionError
+        When the file cannot be read, is not TOML, or says something that no run can be made of: every mistake with
+        ``file:line``, the key, what was found and what was expected.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise DefinitionError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DefinitionError(f"{path}: expected a TOML file, found a folder") from None
+    except UnicodeDecodeError as error:
+        raise DefinitionError(
+            f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x} at byte {error.start}"
+        ) from None
+    except OSError as error:
+        raise DefinitionError(f"{path}: {error.strerror}") from None
+    values, lines = parse(text, str(path))
+    name = values.get("name", path.stem)
+    definition = StreamDefinition(name=name, path=path, text=text, values=values, lines=lines)
+    definition.check()
+    return definition
