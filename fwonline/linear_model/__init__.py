@@ -1,1 +1,6 @@
+"""Linear estimators whose weights live in a convex set."""
 
+from fwonline.linear_model.classifier import FWClassifier
+from fwonline.linear_model.regressor import FWRegressor
+
+__all__ = ["FWClassifier", "FWRegressor"]

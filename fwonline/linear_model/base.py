@@ -1,0 +1,273 @@
+"""The body of the linear estimators: a feature index in front of an optimizer's run."""
+
+from __future__ import annotations
+
+import abc
+import math
+import typing
+
+import numpy as np
+from river import compose
+from river import utils as river_utils
+from scipy import sparse
+
+from fwonline import losses
+from fwonline._kernels import coordinates, layout
+from fwonline.exceptions import SampleError
+from fwonline.linear_model.features import FeatureIndex, describe
+from fwonline.optim.base import Optimizer, as_rows
+from fwonline.optim.one_sample import OneSampleFW
+from fwonline.sets import ConvexSet, L1Ball
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fwonline.optim.run import LastSample, Run
+
+__all__ = ["FWLinear", "final_estimator"]
+
+
+def final_estimator(model: typing.Any) -> typing.Any:
+    """The estimator at the end of a pipeline; any other model itself."""
+    while isinstance(model, compose.Pipeline):
+        model = list(model.steps.values())[-1]
+    return model
+
+
+class FWLinear(abc.ABC):
+    """What :class:`FWRegressor` and :class:`FWClassifier` share."""
+
+    constraint: ConvexSet
+    optimizer: Optimizer | None
+    intercept: bool
+    seed: int | None
+
+    def __init__(
+        self,
+        constraint: ConvexSet,
+        optimizer: Optimizer | None = None,
+        loss: typing.Any = None,
+        intercept: bool = False,
+        seed: int | None = None,
+    ):
+        if not isinstance(constraint, ConvexSet):
+            raise TypeError(f"constraint must be a set such as sets.L1Ball(10.0), got {constraint!r}")
+        if optimizer is not None and not isinstance(optimizer, Optimizer):
+            raise TypeError(f"optimizer must be one of fwonline.optim such as optim.SFW(), got {optimizer!r}")
+        if loss is not None:
+            losses.check_loss(loss)
+        self.constraint = constraint
+        # An optimizer holds the state of the one model it serves.
+        self.optimizer = optimizer.clone() if optimizer is not None and optimizer.is_started else optimizer
+        self.loss = loss
+        self.intercept = intercept
+        self.seed = seed
+        self._features = FeatureIndex()
+        working = OneSampleFW() if self.optimizer is None else self.optimizer
+        self._run: Run = working.start(constraint, self.fitted_loss, seed, bool(intercept))
+        self._y_name: str | None = None
+        # The negative and the positive class of a classifier, once seen; never changed in place.
+        self._classes: tuple = ()
+
+    @classmethod
+    def _unit_test_params(cls) -> typing.Iterator[dict]:
+        yield {"constraint": L1Ball(5.0)}
+
+    @property
+    @abc.abstractmethod
+    def fitted_loss(self) -> typing.Any:
+        """The loss that is minimised."""
+
+    @abc.abstractmethod
+    def _target(self, y: typing.Any) -> float:
+        """A target as the run takes it, or a SampleError."""
+
+    # --- one sample -------------------------------------------------------------------------------------------
+
+    def learn_one(self, x: dict, y: typing.Any) -> None:
+        """Learn from one sample.
+
+        Parameters
+        ----------
+        x
+            Feature names to numbers; an absent feature is 0, one never seen is added.
+        y
+            The target.
+
+        Raises
+        ------
+        SampleError
+            For a value that is no finite number; the model is then as it was before.
+        """
+        run, features = self._run, self._features
+        known, classes = len(features.names), self._classes
+        try:
+            target = self._target(y)
+            n = features.load(x, run)
+            if status := run.learn_buffered(n, target):
+                raise SampleError(self._complaint(status, x, y))
+        except SampleError:
+            self._classes = classes
+            features.forget(known, run)
+            raise
+
+    def _complaint(self, status: int, x: dict, y: typing.Any) -> str:
+        if status == layout.BAD_TARGET:
+            return f"the target is {y!r}; expected a finite number of at most {layout.LARGEST:g} in size"
+        return describe(x) or (
+            f"the derivative of {self.fitted_loss} at this sample is not finite, or too large to be summed; "
+            f"its largest feature value is {max(map(abs, x.values()), default=0.0)!r}, its target {y!r}"
+        )
+
+    def _raw_one(self, x: dict) -> float:
+        """<x, w> + intercept, in an order of summation that does not show."""
+        run = self._run
+        idx, val = self._features.known(x)
+        z = float(run.num[layout.W_SCALE] * coordinates.sparse_dot(run.v, idx, val, 0, idx.size))
+        if not math.isfinite(z):
+            raise SampleError(describe(x) or f"the prediction {z} is not finite")
+        return z + float(run.num[layout.INTERCEPT])
+
+    # --- many samples -----------------------------------------------------------------------------------------
+
+    def learn_many(self, X: typing.Any, y: typing.Any) -> None:
+        """Learn from the rows of a frame, one after another.
+
+        Parameters
+        ----------
+        X
+            A frame of pandas, polars or another library that river takes; a column is a feature.
+        y
+            The targets, a series.
+        """
+        frame, series = river_utils.dataframe.into_frame(X), river_utils.dataframe.into_series(y)
+        self._y_name = series.name
+        self._learn_matrix(river_utils.dataframe.to_numpy(frame), series.to_numpy(), list(frame.columns))
+
+    def learn_arrays(self, X: typing.Any, y: ArrayLike) -> None:
+        """Learn from the rows of a matrix, one after another, in one compiled loop.
+
+        The same as calling :meth:`learn_one` with the dict ``{j: X[i, j]}`` of each row.
+
+        Parameters
+        ----------
+        X
+            Samples x features, dense or scipy sparse; column j is the feature named j.
+        y
+            The targets, shape (n,).
+
+        Raises
+        ------
+        SampleError
+            At the first row that cannot be learned: the message names it, and the rows before it have been learned.
+        ValueError
+            If shapes do not fit.
+        """
+        shape = np.shape(X)
+        if len(shape) != 2:
+            raise ValueError(f"X must be a matrix of samples x features, got shape {shape}")
+        self._learn_matrix(X, y, range(shape[1]))
+
+    def _learn_matrix(self, X: typing.Any, y: ArrayLike, names: typing.Sequence) -> None:
+        labels = np.asarray(y)
+        targets, problem = self._targets(labels)
+        good = len(targets)
+        rows = as_rows(X, np.concatenate([targets, np.zeros(len(labels) - good)]), check=False)[0]
+        if good:
+            columns = self._features.columns(names, self._run)
+            if columns is not None:
+                rows = (rows[0], columns[rows[1]], *rows[2:])
+            row, status = self._run.learn_rows(rows, 0, good)
+            if status != layout.OK:
+                where = slice(rows[0][row], rows[0][row + 1])
+                x = {self._features.names[j]: v for j, v in zip(rows[1][where], rows[2][where].tolist(), strict=True)}
+                raise SampleError(f"row {row}: {self._complaint(status, x, labels[row].item())}")
+        if problem is not None:
+            raise SampleError(f"row {good}: {problem}")
+
+    def _targets(self, labels: NDArray) -> tuple[NDArray[np.float64], str | None]:
+        """Targets as the run takes them, up to the first that it cannot take, and what is wrong with that one."""
+        targets = np.empty(len(labels))
+        for i, label in enumerate(labels.tolist()):
+            try:
+                targets[i] = self._target(label)
+            except SampleError as error:
+                return targets[:i], str(error)
+        return targets, None
+
+    def _raw_many(self, X: typing.Any, names: typing.Sequence) -> NDArray[np.float64]:
+        weights = np.zeros(len(names))
+        mine = self._run.weights
+        for j, name in enumerate(names):
+            position = self._features.positions.get(name)
+            if position is not None:
+                weights[j] = mine[position]
+        return np.asarray(X @ weights, dtype=np.float64) + self._run.num[layout.INTERCEPT]
+
+    def _raw_arrays(self, X: typing.Any) -> NDArray[np.float64]:
+        X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        return self._raw_many(X, range(X.shape[1]))
+
+    # --- what the model says of itself ------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> dict:
+        """The weights that are not zero, by feature."""
+        w = self._run.weights
+        names = self._features.names
+        return {names[j]: float(w[j]) for j in np.flatnonzero(w)}
+
+    @property
+    def intercept_(self) -> float:
+        """The intercept; 0.0 without one."""
+        return float(self._run.num[layout.INTERCEPT])
+
+    @property
+    def gap(self) -> float:
+        """The estimated Frank-Wolfe gap of the last step, which costs nothing; NaN before the first."""
+        return float(self._run.num[layout.GAP])
+
+    def exact_gap(self) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over the samples that the optimizer remembers; None if it keeps none."""
+        return self._run.exact_gap()
+
+    @property
+    def n_samples(self) -> int:
+        """Samples learned."""
+        return int(self._run.cnt[layout.SEEN])
+
+    @property
+    def cumulative_loss(self) -> float:
+        """Sum of the losses of all predictions made before learning: divided by ``n_samples``, the progressive loss."""
+        return float(self._run.num[layout.LOSS_SUM])
+
+    @property
+    def violation(self) -> float:
+        """How far the weights lie outside the constraint, as the set measures it; 0.0 inside."""
+        w = self._run.weights
+        return float(self.constraint.violation(w)) if w.size and self.n_samples else 0.0
+
+    @property
+    def last_sample(self) -> LastSample | None:
+        """The sample learned last, as the optimizer saw it, with the prediction and loss before learning it."""
+        return self._run.last_sample
+
+    def debug_one(self, x: dict) -> str:
+        """A table of what each feature adds to the raw prediction."""
+        idx, val = self._features.known(x)
+        w = self._run.weights
+        parts = sorted(
+            ((str(self._features.names[j]), v, w[j], v * w[j]) for j, v in zip(idx, val, strict=True)),
+            key=lambda part: -abs(part[3]),
+        )
+        if self.intercept:
+            parts.append(("intercept", 1.0, self.intercept_, self.intercept_))
+        if not parts:
+            return "no feature of this sample has been seen"
+        return river_utils.pretty.print_table(
+            headers=["Name", "Value", "Weight", "Contribution"],
+            columns=[
+                [name for name, *_ in parts],
+                *([f"{part[k]:,.5f}" for part in parts] for k in (1, 2, 3)),
+            ],
+        )

@@ -1,0 +1,117 @@
+"""Binary linear classification inside a convex set."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+from river import base
+from river import optim as river_optim
+from river import utils as river_utils
+
+from fwonline.exceptions import SampleError
+from fwonline.linear_model.base import FWLinear
+
+__all__ = ["FWClassifier"]
+
+
+class FWClassifier(FWLinear, base.MiniBatchClassifier):
+    r"""Binary classification by a linear score whose weights never leave a convex set.
+
+    The score is :math:`z = \langle x, w \rangle` (plus an intercept outside the constraint, if asked for), the
+    probability of the positive class the loss's mean function of it. Learning takes Frank-Wolfe steps, so that
+    :math:`w` is in the set at every sample, and no step size is tuned.
+
+    Parameters
+    ----------
+    constraint
+        The set of :mod:`fwonline.sets` that the weights live in.
+    optimizer
+        How to learn; by default :class:`~fwonline.optim.OneSampleFW`, which keeps no samples. One that serves another
+        model already is cloned.
+    loss
+        A loss for 0/1 labels; ``river.optim.losses.Log()`` by default.
+    intercept
+        Whether to add an intercept, which the constraint does not bind.
+    seed
+        Seed of the optimizer's sampling.
+
+    Notes
+    -----
+    Labels are booleans or 0/1, or any two other classes: then the one seen first is the negative one. A third class is
+    refused with a ``SampleError``.
+
+    Cost of ``learn_one``: the non-zeros of the sample on l1 balls and simplices, the number of features on other sets.
+    The order of keys in a dict does not matter, to the last bit.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from fwonline import linear_model, optim, sets
+    >>> model = preprocessing.StandardScaler() | linear_model.FWClassifier(
+    ...     constraint=sets.L1Ball(10.0), optimizer=optim.SFW(memory=1_000), seed=42
+    ... )
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
+    ROCAUC: 9...
+    >>> classifier = model["FWClassifier"]
+    >>> classifier.constraint.contains(list(classifier.weights.values()))
+    True
+    """
+
+    @property
+    def fitted_loss(self) -> typing.Any:
+        return river_optim.losses.Log() if self.loss is None else self.loss
+
+    @property
+    def classes(self) -> tuple:
+        """The negative and the positive class."""
+        return self._classes if len(self._classes) == 2 else (False, True)
+
+    def _target(self, y: typing.Any) -> float:
+        classes = self._classes
+        try:
+            return float(classes.index(y))
+        except ValueError:
+            pass
+        if y is None or y != y:  # noqa: PLR0124  NaN is the value that differs from itself
+            raise SampleError(f"the label is {y!r}; expected one of two classes")
+        if not classes and y in (0, 1):
+            self._classes = (False, True) if isinstance(y, bool | np.bool_) else (0, 1)
+        elif len(classes) < 2:
+            self._classes = (*classes, y)
+        else:
+            raise SampleError(f"the label is {y!r}; expected {classes[0]!r} or {classes[1]!r}, the classes seen so far")
+        return float(self._classes.index(y))
+
+    def _positive(self, z: typing.Any) -> typing.Any:
+        return self.fitted_loss.mean_func(z) if hasattr(self.fitted_loss, "mean_func") else 1.0 / (1.0 + np.exp(-z))
+
+    def predict_proba_one(self, x: dict) -> dict:
+        """The probability of each class; a half each before learning."""
+        p = float(self._positive(self._raw_one(x)))
+        negative, positive = self.classes if len(self._classes) != 1 else (self._classes[0], not self._classes[0])
+        return {negative: 1.0 - p, positive: p}
+
+    def predict_proba_many(self, X: typing.Any) -> typing.Any:
+        """The probability of each class for a frame's rows; a frame of the same library."""
+        frame = river_utils.dataframe.into_frame(X)
+        p = self._positive(self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns)))
+        negative, positive = self.classes
+        return river_utils.dataframe.to_native_frame({negative: 1.0 - p, positive: p}, like=frame)
+
+    def predict_many(self, X: typing.Any) -> typing.Any:
+        """The likelier class of a frame's rows; a series of the same library."""
+        frame = river_utils.dataframe.into_frame(X)
+        z = self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns))
+        return river_utils.dataframe.to_native_series(self._labels(z), name=self._y_name, like=frame)
+
+    def _labels(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.classes)[(z > 0).astype(int)]
+
+    def predict_arrays(self, X: typing.Any) -> np.ndarray:
+        """The likelier class of a matrix's rows, shape (n,)."""
+        return self._labels(self._raw_arrays(X))
+
+    def predict_proba_arrays(self, X: typing.Any) -> np.ndarray:
+        """The probability of the positive class of a matrix's rows, shape (n,)."""
+        return self._positive(self._raw_arrays(X))

@@ -1,0 +1,96 @@
+"""Linear regression inside a convex set."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+from river import base
+from river import optim as river_optim
+from river import utils as river_utils
+
+from fwonline.exceptions import SampleError
+from fwonline.linear_model.base import FWLinear
+
+__all__ = ["FWRegressor"]
+
+
+class FWRegressor(FWLinear, base.MiniBatchRegressor):
+    r"""Linear regression whose weights never leave a convex set.
+
+    Predicts :math:`\langle x, w \rangle` (plus an intercept outside the constraint, if asked for) and learns by
+    Frank-Wolfe steps, so that :math:`w` is in the set at every sample: sparse on an l1 ball, a portfolio on the
+    simplex, bounded in a box. No step size is tuned.
+
+    Parameters
+    ----------
+    constraint
+        The set of :mod:`fwonline.sets` that the weights live in. On a :class:`~fwonline.sets.ProbabilitySimplex` the
+        weights are zero, thus outside, until the first sample.
+    optimizer
+        How to learn; by default :class:`~fwonline.optim.OneSampleFW`, which keeps no samples. One that serves another
+        model already is cloned.
+    loss
+        A loss for regression; ``river.optim.losses.Squared()`` by default.
+    intercept
+        Whether to add an intercept, which the constraint does not bind.
+    seed
+        Seed of the optimizer's sampling.
+
+    Notes
+    -----
+    Cost of ``learn_one``: the non-zeros of the sample on l1 balls and simplices, the number of features on other sets
+    (see the optimizer). Features that appear later grow the state by doubling. An absent feature is 0. The order of
+    keys in a dict does not matter, to the last bit.
+
+    Raises
+    ------
+    SampleError
+        By ``learn_one`` and ``predict_one``, for values that are not finite numbers; the model is then as before.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from fwonline import linear_model, optim, sets
+    >>> model = preprocessing.StandardScaler() | linear_model.FWRegressor(
+    ...     constraint=sets.L1Ball(10.0), optimizer=optim.SFW(memory=500), intercept=True, seed=42
+    ... )
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.6...
+    """
+
+    @property
+    def fitted_loss(self) -> typing.Any:
+        return river_optim.losses.Squared() if self.loss is None else self.loss
+
+    def _target(self, y: typing.Any) -> float:
+        if isinstance(y, str | bytes) or y is None:
+            raise SampleError(f"the target is {y!r}; expected a number")
+        try:
+            target = float(y)
+        except (TypeError, ValueError, OverflowError):
+            raise SampleError(f"the target is {y!r}; expected a number") from None
+        return target
+
+    def _targets(self, labels):
+        if labels.dtype.kind in "fiub":
+            return labels.astype(np.float64), None
+        return super()._targets(labels)
+
+    def _mean(self, z: typing.Any) -> typing.Any:
+        mean_func = getattr(self.fitted_loss, "mean_func", None)
+        return z if mean_func is None else mean_func(z)
+
+    def predict_one(self, x: dict) -> float:
+        """Predict the target of a sample; 0.0 (plus the intercept) before learning."""
+        return self._mean(self._raw_one(x))
+
+    def predict_many(self, X: typing.Any) -> typing.Any:
+        """Predict the targets of a frame's rows; a series of the frame's library."""
+        frame = river_utils.dataframe.into_frame(X)
+        values = self._mean(self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns)))
+        return river_utils.dataframe.to_native_series(values, name=self._y_name, like=frame)
+
+    def predict_arrays(self, X: typing.Any) -> np.ndarray:
+        """Predict the targets of a matrix's rows, shape (n,)."""
+        return self._mean(self._raw_arrays(X))

@@ -1,0 +1,256 @@
+"""What every optimizer is: hyperparameters, a run of its own, and the offline front door."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+import typing
+
+import numpy as np
+from river import base
+from river import optim as river_optim
+from scipy import sparse
+from scipy.optimize import OptimizeResult
+
+from fwonline import losses, sets
+from fwonline._kernels import layout
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fwonline.optim.run import Rows, Run
+    from fwonline.optim.schedules import Schedule
+
+__all__ = ["Optimizer", "State"]
+
+
+def check_count(name: str, value: int) -> None:
+    """Raise unless value is an integer >= 1."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+
+
+def as_rows(X: typing.Any, y: ArrayLike, check: bool = True) -> tuple[Rows, int]:
+    """A dense or sparse matrix and its targets as (indptr, indices, values, y), and the number of columns.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or an entry is not finite: the message names row and column.
+    """
+    X = sparse.csr_array(X) if sparse.issparse(X) else _dense_to_csr(X)
+    targets = np.ascontiguousarray(y, dtype=np.float64)
+    if targets.shape != (X.shape[0],):
+        raise ValueError(f"y must have one target for each of the {X.shape[0]} rows of X, got shape {targets.shape}")
+    values = np.ascontiguousarray(X.data, dtype=np.float64)
+    for name, array in (("X", values), ("y", targets)) if check else ():
+        bad = np.flatnonzero(~(np.abs(array) <= layout.LARGEST))
+        if bad.size:
+            row = int(np.searchsorted(X.indptr, bad[0], side="right") - 1) if name == "X" else int(bad[0])
+            where = f"X[{row}, {X.indices[bad[0]]}]" if name == "X" else f"y[{row}]"
+            raise ValueError(f"{where} is {array[bad[0]]}; expected a finite number of at most {layout.LARGEST:g}")
+    indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
+    return (indptr, np.ascontiguousarray(X.indices).astype(np.uint32, copy=False), values, targets), X.shape[1]
+
+
+def _dense_to_csr(X: ArrayLike) -> sparse.csr_array:
+    array = np.asarray(X, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"X must be a matrix of samples x features, got shape {array.shape}")
+    return sparse.csr_array(array)
+
+
+@dataclasses.dataclass
+class State:
+    """What a callback of :meth:`Optimizer.minimize` sees.
+
+    Attributes
+    ----------
+    nit
+        Steps taken.
+    gap
+        The estimated Frank-Wolfe gap of the last one.
+    n_gradients, n_lmo
+        Derivatives of single samples, and linear minimisations, so far.
+    """
+
+    nit: int
+    gap: float
+    n_gradients: int
+    n_lmo: int
+    _run: Run = dataclasses.field(repr=False)
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """A copy of the iterate."""
+        return self._run.weights
+
+
+class Optimizer(base.Base):
+    """Base of the optimizers: hyperparameters that a run reads, online or offline.
+
+    An optimizer serves one model. A model given an optimizer that already serves another takes a clone of it.
+    """
+
+    _run_class: typing.ClassVar[type]
+
+    def _schedule(self) -> Schedule:
+        raise NotImplementedError
+
+    def start(self, constraint: sets.ConvexSet, loss: typing.Any, seed: int | None = None, fit_intercept: bool = False):
+        """Begin a run; called by estimators."""
+        self._run = self._run_class(self, constraint, loss, seed, fit_intercept)
+        return self._run
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a model or a call of ``minimize`` has used this optimizer."""
+        return hasattr(self, "_run")
+
+    # --- counters, read off the run ---
+
+    def _count(self, place: int) -> int:
+        return int(self._run.cnt[place]) if self.is_started else 0
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken."""
+        return self._count(layout.T)
+
+    @property
+    def n_gradients(self) -> int:
+        """Derivatives of single samples taken."""
+        return self._count(layout.N_GRADIENTS)
+
+    @property
+    def n_lmo(self) -> int:
+        """Linear minimisations."""
+        return self._count(layout.N_LMO)
+
+    # --- offline ---
+
+    def minimize(
+        self,
+        X: typing.Any,
+        y: ArrayLike,
+        *,
+        loss: typing.Any = None,
+        constraint: sets.ConvexSet,
+        steps: int = 10_000,
+        seed: int | None = None,
+        callback: Callable[[State], bool | None] | None = None,
+        x0: ArrayLike | None = None,
+        tol: float | None = None,
+    ) -> OptimizeResult:
+        r"""Minimise :math:`\frac1n \sum_i \text{loss}(y_i, \langle x_i, w \rangle)` over a set.
+
+        Parameters
+        ----------
+        X
+            Samples x features, a dense array or a scipy sparse matrix.
+        y
+            Targets, shape (n,); labels of binary losses are 0/1, booleans or -1/+1.
+        loss
+            A river loss, or any object with ``__call__`` and ``gradient``; ``Squared()`` by default.
+        constraint
+            The set.
+        steps
+            Steps to take.
+        seed
+            Seed of the sampling.
+        callback
+            Called with a :class:`State` after each step; a true answer, or ``StopIteration``, ends the run.
+        x0
+            Where to start, a point of the set; by default the set's own start.
+        tol
+            End when the exact Frank-Wolfe gap is at most tol; looked at now and then, at a cost of one pass each.
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            ``x``; ``fun``, the objective there; ``gap``, its exact Frank-Wolfe gap, so that fun - gap <= min <= fun
+            for a convex loss; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``, ``n_lmo``;
+            ``success`` and ``message``.
+
+        Raises
+        ------
+        ValueError
+            For entries that are not finite, shapes that do not fit, or a start outside the set.
+        """
+        check_count("steps", steps)
+        loss = river_optim.losses.Squared() if loss is None else loss
+        rows, d = as_rows(X, binary_targets(y) if losses.is_binary(loss) else y)
+        if not len(rows[3]):
+            raise ValueError("X has no rows: there is nothing to minimise")
+        run = self.start(constraint, loss, seed)
+        run.grow(np.arange(d))
+        if x0 is not None:
+            run.set_weights(x0)
+        run.offline(rows)
+        success, message = True, f"took the {steps} steps asked for"
+        # With neither a callback nor a tolerance the loop is compiled from end to end.
+        chunk = 1 if callback else (steps if tol is None else max(1, min(steps, len(rows[3]))))
+        done = 0
+        try:
+            while done < steps:
+                count = min(chunk, steps - done)
+                run.iterate(count)
+                done += count
+                if callback is not None and callback(run.state()):
+                    message = f"the callback ended it after {done} steps"
+                    break
+                if tol is not None and (done % len(rows[3]) == 0 or done == steps):
+                    gap = objective(rows, d, loss, run.weights, constraint)[1]
+                    if gap <= tol:
+                        message = f"the exact gap {gap:.3g} is at most tol = {tol:g}, after {done} steps"
+                        break
+                    success, message = (
+                        done < steps,
+                        f"took {steps} steps; the exact gap {gap:.3g} is above tol = {tol:g}",
+                    )
+        except StopIteration:
+            message = f"the callback ended it after {done} steps"
+        x = run.weights
+        fun, gap = objective(rows, d, loss, x, constraint)
+        return OptimizeResult(
+            x=x,
+            fun=fun,
+            gap=gap,
+            gap_estimate=float(run.num[layout.GAP]),
+            nit=done,
+            n_gradients=self.n_gradients,
+            n_lmo=self.n_lmo,
+            success=success,
+            message=message,
+        )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{name}={getattr(self, name)!r}" for name in self._get_params() if getattr(self, name) is not None
+        )
+        return f"{type(self).__name__}({shown})"
+
+    __str__ = __repr__
+
+
+def binary_targets(y: ArrayLike) -> NDArray[np.float64]:
+    """Labels of two classes, False/True, 0/1 or -1/+1, as 0.0 and 1.0."""
+    array = np.asarray(y, dtype=np.float64)
+    classes = np.unique(array)
+    if not (np.isin(classes, (0.0, 1.0)).all() or np.isin(classes, (-1.0, 1.0)).all()):
+        raise ValueError(
+            f"y must hold the labels of two classes (0/1, False/True or -1/+1), got the values {classes[:5]}"
+        )
+    return (array > 0).astype(np.float64)
+
+
+def objective(rows: Rows, d: int, loss: typing.Any, w: NDArray[np.float64], constraint: sets.ConvexSet):
+    """The mean loss at w and its exact Frank-Wolfe gap: one pass over the data."""
+    indptr, idx, val, y = rows
+    X = sparse.csr_array((val, idx.view(np.int32), indptr), shape=(len(y), d))
+    value, derivative = losses.vector_loss(loss)
+    z = X @ w
+    gradient = X.T @ derivative(y, z) / len(y)
+    return float(np.mean(value(y, z))), float(gradient @ w - constraint.lmo(gradient).dot(gradient))

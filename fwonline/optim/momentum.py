@@ -1,0 +1,133 @@
+"""Stochastic Frank-Wolfe with momentum (Mokhtari, Hassani, Karbasi 2018)."""
+
+from __future__ import annotations
+
+import typing
+
+from fwonline._kernels import layout, memory, stream
+from fwonline._kernels.layout import (
+    BATCH,
+    INTERCEPT,
+    LOSS_KIND,
+    LOSS_P,
+    LOSS_Q,
+    N_GRADIENTS,
+    OK,
+    SEEN,
+    W_SCALE,
+    jit,
+    part,
+)
+from fwonline._kernels.steps import move
+from fwonline.losses import loss_derivative, loss_value
+from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.schedules import Harmonic, Schedule
+from fwonline.optim.stream_run import StreamRun
+
+__all__ = ["MomentumFW"]
+
+
+@part
+def enter(v, u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha):
+    """d_t = (1 - rho_t) d_{t-1} + rho_t g_t, g_t the mean over a batch; ``note_play`` has counted the sample."""
+    rho = stream.rho(num, cnt)
+    if (cnt[SEEN] - 1) % cnt[BATCH] == 0:
+        stream.decay(u, bound, group, num, cnt, 1.0 - rho)
+    stream.add(u, rank, bound, group, num, cnt, idx, val, start, stop, rho * alpha / cnt[BATCH], margin)
+    cnt[N_GRADIENTS] += 1
+
+
+@jit
+def learn(v, u, rank, bound, group, num, cnt, old, indptr, idx, val, ys, first, last):
+    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
+    bits = val.view(layout.INT64)
+    for i in range(first, last):
+        start, stop, y = indptr[i], indptr[i + 1], ys[i]
+        status, largest = memory.check_values(bits, start, stop, y)
+        if status != OK:
+            return status
+        margin = num[W_SCALE] * memory.sparse_dot(v, idx, val, start, stop)
+        prediction = margin + num[INTERCEPT]
+        alpha = loss_derivative(kind, p, q, y, prediction)
+        status = memory.check_contribution(alpha, largest)
+        if status != OK:
+            return status
+        memory.note_play(num, cnt, y, prediction, loss_value(kind, p, q, y, prediction))
+        enter(v, u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha)
+        memory.fit_intercept(num, cnt, y, prediction, alpha)
+        if cnt[SEEN] % cnt[BATCH] == 0:
+            move(v, u, rank, bound, group, num, cnt)
+    return OK
+
+
+class MomentumRun(StreamRun):
+    _compiled_learn = staticmethod(learn)
+
+    def __init__(self, optimizer: MomentumFW, *args: typing.Any, **kwargs: typing.Any):
+        super().__init__(optimizer, *args, **kwargs)
+        self.num[layout.RHO_A : layout.RHO_C + 1] = 4.0, 8.0, 2.0 / 3.0
+        self.cnt[layout.BATCH] = optimizer.batch_size
+
+    @property
+    def _samples_per_step(self) -> int:
+        return int(self.cnt[layout.BATCH])
+
+    def _enter(self, rows, i, margin, alpha, largest):
+        indptr, idx, val, _ = rows
+        enter(*self.core, idx, val, indptr[i], indptr[i + 1], margin, alpha)
+
+    def _moves(self):
+        if self.cnt[layout.SEEN] % self.cnt[layout.BATCH] == 0:
+            yield
+
+
+class MomentumFW(Optimizer):
+    r"""Stochastic Frank-Wolfe on a running average of gradients (Mokhtari, Hassani, Karbasi 2018).
+
+    .. math::
+        d_t = (1 - \rho_t) d_{t-1} + \rho_t \nabla f(w_t; \xi_t), \qquad \rho_t = \frac{4}{(t + 8)^{2/3}}, \qquad
+        w_{t+1} = w_t + \gamma_t (\text{lmo}(d_t) - w_t), \qquad \gamma_t = \frac{2}{t + 8},
+
+    with t = 0, 1, ... One pass, no memory of samples.
+
+    When to use it: as the classical baseline. :class:`OneSampleFW` corrects the bias that this average carries, at
+    the price of one more derivative, and learns faster.
+
+    Parameters
+    ----------
+    batch_size
+        Samples whose mean gradient makes one step, >= 1; online a step is taken every ``batch_size`` samples.
+    schedule
+        Step sizes; ``Harmonic(offset=8)`` by default.
+
+    Notes
+    -----
+    Cost: the non-zeros of the samples, and on l1 balls and simplices the scan of d / 2048 maxima a step; O(d) a step
+    on other sets. For a smooth convex objective the expected suboptimality is :math:`O(t^{-1/3})`.
+
+    References
+    ----------
+    .. [1] A. Mokhtari, H. Hassani, A. Karbasi, `Stochastic Conditional Gradient Methods: From Convex Minimization to
+       Submodular Maximization <https://arxiv.org/abs/1804.09554>`_, 2018.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from fwonline import linear_model, optim, sets
+    >>> model = preprocessing.StandardScaler() | linear_model.FWClassifier(sets.L1Ball(5.0), optim.MomentumFW())
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
+    ROCAUC: 9...
+    """
+
+    _run_class = MomentumRun
+
+    def __init__(self, batch_size: int = 1, schedule: Schedule | None = None):
+        check_count("batch_size", batch_size)
+        self.batch_size = batch_size
+        self.schedule = schedule
+
+    def _schedule(self) -> Schedule:
+        return self.schedule or _TWO_OVER_T_PLUS_8
+
+
+_TWO_OVER_T_PLUS_8 = Harmonic(offset=8.0)

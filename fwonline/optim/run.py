@@ -1,0 +1,394 @@
+"""The state of one optimizer at work: arrays, and the calls that move them.
+
+A :class:`Run` owns the iterate, the gradient sum and the scalars; a subclass adds what its gradient estimate needs and
+names its compiled step. Estimators feed it rows; ``Optimizer.minimize`` feeds it a matrix. A step is made of parts
+(look, enter, estimate, move) that are compiled, and so is the loop around them. Where the loss, the schedule or the set
+is a Python object the same parts run one by one, with the object asked in between.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+
+import numpy as np
+
+from fwonline import losses, sets
+from fwonline._kernels import coordinates, layout, memory, steps
+from fwonline.exceptions import SampleError
+from fwonline.optim.base import State
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fwonline.optim.base import Optimizer
+
+__all__ = ["LastSample", "Run", "resized"]
+
+# A set that has no compiled oracle: asked through `lmo`, its atoms taken dense.
+GENERIC = layout.BOX_ARRAYS + 1
+
+# Random numbers are drawn in blocks, so that a compiled step can use them without calling back.
+NOISE_BLOCK = 4096
+
+Rows = tuple["NDArray[np.int64]", "NDArray[np.uint32]", "NDArray[np.float64]", "NDArray[np.float64]"]
+
+
+class LastSample(typing.NamedTuple):
+    """The sample learned last, as the optimizer saw it. Arrays are views: copy what is to be kept."""
+
+    indices: NDArray[np.uint32]
+    values: NDArray[np.float64]
+    y: float
+    prediction: float
+    loss: float
+    n_features: int
+
+
+def set_code(constraint: sets.ConvexSet) -> tuple[int, float, float, NDArray[np.float64]]:
+    """Code, two parameters and bounds by coordinate, under which a set's oracle runs compiled."""
+    none = np.empty(0)
+    simple = {
+        sets.L1Ball: layout.L1,
+        sets.ProbabilitySimplex: layout.SIMPLEX,
+        sets.UnitSimplex: layout.UNIT_SIMPLEX,
+        sets.L2Ball: layout.L2,
+        sets.LInfBall: layout.LINF,
+    }
+    kind = simple.get(type(constraint))
+    if kind is not None:
+        return kind, float(constraint.radius), 0.0, none  # type: ignore[attr-defined]
+    if type(constraint) is sets.Box:
+        lower, upper = np.asarray(constraint.lower, dtype=float), np.asarray(constraint.upper, dtype=float)
+        if lower.ndim == upper.ndim == 0:
+            return layout.BOX, float(lower), float(upper), none
+        lower, upper = np.broadcast_arrays(lower, upper)
+        return layout.BOX_ARRAYS, 0.0, 0.0, np.concatenate([lower, upper])
+    return GENERIC, 0.0, 0.0, none
+
+
+class Run:
+    """State and steps shared by all optimizers.
+
+    Parameters
+    ----------
+    optimizer
+        The hyperparameters.
+    constraint, loss
+        Where the iterate lives, and what is minimised.
+    seed
+        Seed of the one ``numpy.random.Generator`` that all randomness comes from.
+    fit_intercept
+        Whether an intercept, outside the constraint, is learned.
+    """
+
+    def __init__(self, optimizer: Optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
+        losses.check_loss(loss)
+        self.optimizer = optimizer
+        self.constraint = constraint
+        self.loss = loss
+        self.rng = np.random.default_rng(seed)
+        kind, p, q, bounds = set_code(constraint)
+        loss_kind, loss_p, loss_q = losses.compiled(loss)
+        step_kind, *step_parameters = optimizer._schedule()._compiled()
+
+        self.num = np.concatenate([np.zeros(layout.NUM), bounds])
+        self.num[[layout.W_SCALE, layout.U_SCALE]] = 1.0
+        self.num[[layout.SET_P, layout.SET_Q]] = p, q
+        self.num[[layout.LOSS_P, layout.LOSS_Q]] = loss_p, loss_q
+        self.num[layout.STEP_A : layout.STEP_C + 1] = step_parameters
+        self.num[layout.GAP] = np.nan
+        self.cnt = np.zeros(layout.CNT, dtype=np.int64)
+        self.cnt[[layout.SET, layout.LOSS_KIND, layout.STEP_KIND]] = kind, loss_kind, step_kind
+        self.cnt[layout.FIT_INTERCEPT] = fit_intercept
+
+        self.v = np.zeros(0)
+        self.u = np.zeros(0)
+        self.rank = np.zeros(0, dtype=np.int64)
+        self.bound = np.zeros(0)
+        self.group = np.zeros(0)
+        self.noise = np.zeros(0)
+        # One sample on its way in: (row pointer, indices, values, label).
+        self.indptr = np.zeros(2, dtype=np.int64)
+        self.idx = np.zeros(64, dtype=np.uint32)
+        self.val = np.zeros(64)
+        self.y = np.zeros(1)
+        self._last: Rows | None = None
+        self._bind()
+
+    # --- what subclasses give ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def _compiled_learn(*arrays) -> int:
+        """The compiled loop over rows."""
+        raise NotImplementedError
+
+    def _extra(self) -> tuple:
+        """The arrays that a compiled step takes beyond the core."""
+        return ()
+
+    def _enter(self, rows: Rows, i: int, margin: float, alpha: float, largest: float) -> None:
+        """Take one sample in, by parts."""
+        raise NotImplementedError
+
+    def _moves(self) -> typing.Iterator[None]:
+        """By parts: renew the estimate, once for each step that the sample entered pays for."""
+        raise NotImplementedError
+
+    def _make_room(self, need: int) -> None:
+        """Grow what holds samples."""
+
+    def _grown(self, d: int) -> None:
+        """Follow a change of the number of features."""
+
+    # --- arrays -----------------------------------------------------------------------------------------------
+
+    def _bind(self) -> None:
+        """Gather the arguments of the compiled step, which stay the same objects until something grows."""
+        self.core = (self.v, self.u, self.rank, self.bound, self.group, self.num, self.cnt)
+        self._args = (*self.core, *self._extra(), self.indptr, self.idx, self.val, self.y, 0, 1)
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in ("core", "_args", "_last")}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._last = None
+        self._bind()
+
+    @property
+    def n_features(self) -> int:
+        return int(self.cnt[layout.D])
+
+    def grow(self, ranks: NDArray[np.int64]) -> None:
+        """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
+        d, new = self.n_features, self.n_features + len(ranks)
+        size = (self.num.size - layout.NUM) // 2
+        if self.cnt[layout.SET] == layout.BOX_ARRAYS and new > size:
+            raise SampleError(f"{self.constraint} bounds {size} features, the sample brings feature number {new}")
+        if new > self.v.size:
+            capacity = max(new, 2 * self.v.size, 64)
+            for name in ("v", "u", "rank"):
+                setattr(self, name, resized(getattr(self, name), capacity))
+            blocks = (capacity >> coordinates.BLOCK_SHIFT) + 1
+            self.bound = np.zeros(blocks)
+            self.group = np.zeros((blocks >> coordinates.GROUP_SHIFT) + 1)
+        self.rank[d:new] = ranks
+        self.u[d:new] = 0.0
+        self.v[d:new] = 0.0
+        self.cnt[layout.D] = new
+        if self.cnt[layout.SET] in (layout.BOX, layout.BOX_ARRAYS):
+            lower, upper = self._box(new)
+            self.v[d:new] = np.clip(0.0, lower, upper)[d:new]
+        if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX:
+            coordinates.rebuild(self.cnt[layout.SET], self.u, self.bound, self.group, self.cnt[layout.D])
+        self._grown(new)
+        self._bind()
+
+    def shrink(self, d: int) -> None:
+        """Take back features that were just added."""
+        self.cnt[layout.D] = d
+        if d and self.cnt[layout.SET] <= layout.UNIT_SIMPLEX:
+            coordinates.rebuild(self.cnt[layout.SET], self.u, self.bound, self.group, self.cnt[layout.D])
+
+    def _box(self, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.cnt[layout.SET] == layout.BOX:
+            return np.full(d, self.num[layout.SET_P]), np.full(d, self.num[layout.SET_Q])
+        lower, upper = np.split(self.num[layout.NUM :], 2)
+        return lower[:d], upper[:d]
+
+    def reserve(self, n: int) -> None:
+        """Room for a sample of n entries on its way in."""
+        if n > self.idx.size:
+            self.idx = np.zeros(2 * n, dtype=np.uint32)
+            self.val = np.zeros(2 * n)
+            self._bind()
+
+    # --- learning ---------------------------------------------------------------------------------------------
+
+    def learn_buffered(self, n: int, y: float) -> int:
+        """Learn the sample that stands in ``idx[:n]``, ``val[:n]``; answers a status, OK or why it was refused."""
+        self.indptr[1] = n
+        self.y[0] = y
+        self._last = None
+        if not self._is_compiled:
+            return self._learn_by_parts((self.indptr, self.idx, self.val, self.y), 0)
+        status = self._compiled_learn(*self._args)
+        while status > 0:
+            self._provide(status, n)
+            status = self._compiled_learn(*self._args)
+        return status
+
+    def learn_rows(self, rows: Rows, first: int, last: int) -> tuple[int, int]:
+        """Learn rows ``first`` to ``last`` of a CSR matrix; answers the row reached and the status there."""
+        indptr, idx, val, y = rows
+        row, status = first, layout.OK
+        while row < last:
+            if self._is_compiled:
+                before = int(self.cnt[layout.SEEN])
+                status = self._compiled_learn(*self.core, *self._extra(), indptr, idx, val, y, row, last)
+                row += int(self.cnt[layout.SEEN]) - before
+                if status > 0:
+                    self._provide(status, int(indptr[row + 1] - indptr[row]))
+            else:
+                status = self._learn_by_parts(rows, row)
+                row += status == layout.OK
+            if status < 0:
+                break
+        if row > first:
+            self._last = _row(rows, row - 1)
+        return row, min(status, layout.OK)
+
+    @property
+    def _is_compiled(self) -> bool:
+        cnt = self.cnt
+        return bool(
+            cnt[layout.LOSS_KIND] != losses.CUSTOM
+            and cnt[layout.STEP_KIND] != steps.CUSTOM_STEP
+            and cnt[layout.SET] != GENERIC
+        )
+
+    def _provide(self, status: int, need: int) -> None:
+        if status == layout.NEED_POOL:
+            self._make_room(need)
+        else:
+            self._draw_noise()
+        self._bind()
+
+    def _draw_noise(self) -> None:
+        self.noise = self.rng.random(max(NOISE_BLOCK, int(self.cnt[layout.STEPS] * self.cnt[layout.BATCH])))
+        self.cnt[layout.NOISE] = 0
+
+    def _learn_by_parts(self, rows: Rows, i: int) -> int:
+        indptr, idx, val, y = rows
+        start, stop, target = indptr[i], indptr[i + 1], float(y[i])
+        status, largest = memory.check_values(val.view(np.int64), start, stop, target)
+        if status != layout.OK:
+            return status
+        margin = self.num[layout.W_SCALE] * coordinates.sparse_dot(self.v, idx, val, start, stop)
+        prediction = float(margin + self.num[layout.INTERCEPT])
+        alpha = self.derivative(target, prediction)
+        if memory.check_contribution(alpha, largest) != layout.OK:
+            return layout.TOO_LARGE
+        memory.note_play(self.num, self.cnt, target, prediction, self.value(target, prediction))
+        self._enter(rows, i, margin, alpha, largest)
+        memory.fit_intercept(self.num, self.cnt, target, prediction, alpha)
+        for _ in self._moves():
+            self.move()
+        return layout.OK
+
+    def value(self, y: float, z: float) -> float:
+        """The loss of a raw prediction z."""
+        if self.cnt[layout.LOSS_KIND] == losses.CUSTOM:
+            return float(self.loss(self._label(y), z))
+        return losses.loss_value(self.cnt[layout.LOSS_KIND], self.num[layout.LOSS_P], self.num[layout.LOSS_Q], y, z)
+
+    def derivative(self, y: float, z: float) -> float:
+        """Its derivative in z."""
+        if self.cnt[layout.LOSS_KIND] == losses.CUSTOM:
+            return float(self.loss.gradient(self._label(y), z))
+        return losses.loss_derivative(
+            self.cnt[layout.LOSS_KIND], self.num[layout.LOSS_P], self.num[layout.LOSS_Q], y, z
+        )
+
+    def _label(self, y: float) -> float | bool:
+        return bool(y) if losses.is_binary(self.loss) else y
+
+    def move(self) -> None:
+        """One step by parts: the set and the schedule are asked as objects where they have no compiled form."""
+        num, cnt = self.num, self.cnt
+        if cnt[layout.D] == 0:
+            return
+        atom = None
+        if cnt[layout.SET] == GENERIC:
+            atom = self._ask_oracle()
+        else:
+            steps.direction(*self.core)
+        if cnt[layout.STEP_KIND] == steps.CUSTOM_STEP:
+            gamma = float(self.optimizer._schedule().gamma(int(cnt[layout.T]), num[layout.GAP], num[layout.DIST_SQ]))
+            if not 0.0 <= gamma <= 1.0:
+                raise ValueError(f"{self.optimizer._schedule()} answered a step of {gamma!r}; expected one in [0, 1]")
+        else:
+            gamma = steps.step_size(num, cnt)
+        if atom is None:
+            steps.advance(self.v, self.u, num, cnt, gamma)
+        else:
+            w = self.v[: cnt[layout.D]]
+            w *= 1.0 - gamma
+            w += gamma * atom
+            num[layout.GAMMA] = gamma
+            cnt[layout.T] += 1
+
+    def _ask_oracle(self) -> NDArray[np.float64]:
+        num, cnt = self.num, self.cnt
+        w, r = self.v[: cnt[layout.D]], num[layout.U_SCALE] * self.u[: cnt[layout.D]]
+        atom = self.constraint.lmo(r).to_dense()
+        if not cnt[layout.T] and not self.constraint.contains(w):
+            w[:] = atom  # the start is a point of the set
+        cnt[layout.N_LMO] += 1
+        num[layout.DOT] = self.u[: cnt[layout.D]] @ w
+        num[layout.GAP] = r @ (w - atom)
+        num[layout.DIST_SQ] = (atom - w) @ (atom - w)
+        return atom
+
+    # --- offline ----------------------------------------------------------------------------------------------
+
+    def offline(self, rows: Rows) -> None:
+        """Prepare to minimise over a data set."""
+        raise NotImplementedError
+
+    def iterate(self, count: int) -> None:
+        """Take ``count`` steps offline."""
+        raise NotImplementedError
+
+    def set_weights(self, x0) -> None:
+        """Start at x0."""
+        x = np.array(x0, dtype=np.float64)
+        if x.shape != (self.n_features,) or not self.constraint.contains(x):
+            raise ValueError(f"x0 must be a point of {self.constraint} with {self.n_features} entries")
+        self.v[: self.n_features] = x
+        steps.upkeep(self.v, self.u, self.num, self.cnt)
+
+    def state(self) -> State:
+        cnt = self.cnt
+        return State(
+            int(cnt[layout.T]), float(self.num[layout.GAP]), int(cnt[layout.N_GRADIENTS]), int(cnt[layout.N_LMO]), self
+        )
+
+    # --- what is read -----------------------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """A copy of the iterate, shape (n_features,), rounding snapped back into the set."""
+        w = self.num[layout.W_SCALE] * self.v[: self.n_features]
+        kind, radius = self.cnt[layout.SET], self.num[layout.SET_P]
+        if kind <= layout.UNIT_SIMPLEX:
+            size = math.fsum(np.abs(w[w != 0.0]))
+        elif kind == layout.L2:
+            size = float(np.linalg.norm(w))
+        else:
+            return w  # bounds hold exactly
+        return w * (radius / size) if size > radius or (kind == layout.SIMPLEX and size > 0.0) else w
+
+    @property
+    def last_sample(self) -> LastSample | None:
+        if not self.cnt[layout.SEEN]:
+            return None
+        idx, val = (self.idx[: self.indptr[1]], self.val[: self.indptr[1]]) if self._last is None else self._last
+        target, prediction, loss = (float(self.num[k]) for k in (layout.TARGET, layout.PREDICTION, layout.LOSS))
+        return LastSample(idx, val, target, prediction, loss, self.n_features)
+
+    def exact_gap(self) -> float | None:
+        """The Frank-Wolfe gap of the objective over what is remembered; None without a memory."""
+        return None
+
+
+def resized(array: NDArray, capacity: int, fill: float = 0) -> NDArray:
+    out = np.full(capacity, fill, dtype=array.dtype)
+    out[: array.size] = array
+    return out
+
+
+def _row(rows: Rows, i: int):
+    indptr, idx, val, _ = rows
+    return idx[indptr[i] : indptr[i + 1]].copy(), val[indptr[i] : indptr[i + 1]].copy()

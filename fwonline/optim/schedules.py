@@ -1,0 +1,192 @@
+r"""Step sizes :math:`\gamma_t` of :math:`w_{t+1} = (1 - \gamma_t) w_t + \gamma_t s_t`, none of them to be tuned.
+
+A schedule of one's own subclasses :class:`Schedule` and answers :meth:`Schedule.gamma`; the ones here run compiled.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import typing
+
+from river import base
+
+from fwonline._kernels import steps
+
+__all__ = ["AdaGradStep", "Harmonic", "Power", "Schedule", "ShortStep"]
+
+
+class Schedule(base.Base, abc.ABC):
+    """How far a step goes towards the atom.
+
+    Examples
+    --------
+    >>> from fwonline import optim
+    >>> class Constant(optim.schedules.Schedule):
+    ...     def gamma(self, t, gap, dist_sq):
+    ...         return 0.05
+    >>> optim.SFW(schedule=Constant())
+    SFW(memory=1000, batch_size=1, steps=1, schedule=Constant())
+    """
+
+    @abc.abstractmethod
+    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
+        """Return the step, in [0, 1].
+
+        Parameters
+        ----------
+        t
+            Steps taken so far; 0 at the first.
+        gap
+            The estimated Frank-Wolfe gap of this step.
+        dist_sq
+            Squared distance from the iterate to the atom.
+        """
+
+    def _compiled(self) -> tuple[int, float, float, float]:
+        """Code and parameters of the compiled form."""
+        return steps.CUSTOM_STEP, 0.0, 0.0, 0.0
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._get_params().items())
+        return f"{type(self).__name__}({shown})"
+
+    __str__ = __repr__
+
+
+class Harmonic(Schedule):
+    r"""The step of the theorems, :math:`\gamma_t = 2 / (t + \text{offset})`.
+
+    Parameters
+    ----------
+    offset
+        2 for Frank-Wolfe and SFW (the first step is then a whole one), 8 for the momentum of Mokhtari et al.; >= 2.
+    floor
+        The least step, in [0, 1]. A positive floor forgets the past at a constant rate, which is what a stream that
+        drifts asks for; the price is a gap that stays of the order of the floor.
+    restart
+        Start anew, with t = 0, every so many steps; None for never.
+
+    Examples
+    --------
+    >>> from fwonline.optim.schedules import Harmonic
+    >>> [round(Harmonic(floor=0.3).gamma(t, 0.0, 0.0), 3) for t in (0, 1, 2, 100)]
+    [1.0, 0.667, 0.5, 0.3]
+    """
+
+    def __init__(self, offset: float = 2.0, floor: float = 0.0, restart: int | None = None):
+        if not 2.0 <= offset < math.inf:
+            raise ValueError(f"offset must be a finite number >= 2, got {offset!r}")
+        if not 0.0 <= floor <= 1.0:
+            raise ValueError(f"floor must be in [0, 1], got {floor!r}")
+        if restart is not None and restart < 1:
+            raise ValueError(f"restart must be a number of steps >= 1, or None, got {restart!r}")
+        self.offset = offset
+        self.floor = floor
+        self.restart = restart
+
+    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
+        return max(2.0 / ((t % self.restart if self.restart else t) + self.offset), self.floor)
+
+    def _compiled(self):
+        return steps.HARMONIC, float(self.offset), float(self.floor), float(self.restart or 0)
+
+
+class Power(Schedule):
+    r""":math:`\gamma_t = (t + 1)^{-a}`; with a = 1/2 the step of Hazan and Kale's online Frank-Wolfe.
+
+    Parameters
+    ----------
+    a
+        The exponent, in [0, 1].
+
+    Examples
+    --------
+    >>> from fwonline.optim.schedules import Power
+    >>> Power(a=0.5).gamma(3, 0.0, 0.0)
+    0.5
+    """
+
+    def __init__(self, a: float = 0.5):
+        if not 0.0 <= a <= 1.0:
+            raise ValueError(f"a must be in [0, 1], got {a!r}")
+        self.a = a
+
+    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
+        return (t + 1.0) ** -self.a
+
+    def _compiled(self):
+        return steps.POWER, float(self.a), 0.0, 0.0
+
+
+class ShortStep(Schedule):
+    r"""The short step of Demyanov and Rubinov, :math:`\gamma_t = \min(1, g_t / (L \|s_t - w_t\|^2))`.
+
+    It minimises the quadratic upper bound of the objective along the segment. With an estimated gradient the estimated
+    gap stands in for g_t, and a negative one stops the step.
+
+    Parameters
+    ----------
+    lipschitz
+        L, the Lipschitz constant of the objective's gradient in the Euclidean norm; > 0. For the mean of
+        f(y, <x, w>) it is at most max f'' times the largest eigenvalue of the mean of x x^T.
+
+    Examples
+    --------
+    >>> from fwonline.optim.schedules import ShortStep
+    >>> ShortStep(lipschitz=2.0).gamma(t=9, gap=1.0, dist_sq=4.0)
+    0.125
+    """
+
+    def __init__(self, lipschitz: float):
+        if not 0.0 < lipschitz < math.inf:
+            raise ValueError(f"lipschitz must be a positive finite number, got {lipschitz!r}")
+        self.lipschitz = lipschitz
+
+    @classmethod
+    def _unit_test_params(cls) -> typing.Iterator[dict]:
+        yield {"lipschitz": 1.0}
+
+    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
+        scale = self.lipschitz * dist_sq
+        return min(max(gap / scale, 0.0), 1.0) if scale > 0.0 else 0.0
+
+    def _compiled(self):
+        return steps.SHORT, float(self.lipschitz), 0.0, 0.0
+
+
+class AdaGradStep(Schedule):
+    r"""A step scaled by the gaps seen so far, :math:`\gamma_t = \min(1, c\, g_t / \sqrt{\sum_{k \le t} g_k^2})`.
+
+    AdaGrad's rule with the Frank-Wolfe gap in place of the gradient's norm: no constant of the objective is needed.
+    While the gaps stay level the step falls like :math:`1 / \sqrt t`; once they fall, it falls with them.
+
+    Parameters
+    ----------
+    scale
+        c, in (0, inf).
+
+    Examples
+    --------
+    >>> from fwonline import linear_model, optim, sets
+    >>> model = linear_model.FWRegressor(
+    ...     sets.L1Ball(1.0), optim.SFW(100, schedule=optim.schedules.AdaGradStep()), seed=1
+    ... )
+    >>> for i in range(200):
+    ...     model.learn_one({"a": i % 3, "b": 1.0}, 0.5 * (i % 3))
+    >>> round(model.predict_one({"a": 2.0, "b": 1.0}), 1)
+    1.0
+    """
+
+    def __init__(self, scale: float = 1.0):
+        if not 0.0 < scale < math.inf:
+            raise ValueError(f"scale must be a positive finite number, got {scale!r}")
+        self.scale = scale
+        self._sum = 0.0
+
+    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
+        self._sum = gap * gap + (self._sum if t else 0.0)
+        return min(max(self.scale * gap / math.sqrt(self._sum), 0.0), 1.0) if self._sum > 0.0 else 0.0
+
+    def _compiled(self):
+        return steps.ADAGRAD, float(self.scale), 0.0, 0.0

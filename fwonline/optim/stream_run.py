@@ -1,0 +1,67 @@
+"""Runs that keep no samples: one pass online, random passes offline."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+
+from fwonline._kernels import layout
+from fwonline.optim.run import GENERIC, Rows, Run, resized
+
+__all__ = ["StreamRun"]
+
+
+class StreamRun(Run):
+    """A run whose gradient estimate is made of the samples as they come."""
+
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
+        # The iterate before the last step, on sets whose atoms are dense.
+        self.old = np.zeros(0)
+        self._data: Rows | None = None
+        super().__init__(*args, **kwargs)
+
+    def _extra(self) -> tuple:
+        return (self.old,)
+
+    def _grown(self, d: int) -> None:
+        if self.cnt[layout.SET] > layout.UNIT_SIMPLEX and self.old.size < self.v.size:
+            self.old = resized(self.old, self.v.size)
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        state["_data"] = None  # a data set minimised over is not the model's
+        return state
+
+    def offline(self, rows: Rows) -> None:
+        self._data = rows
+        self._order = np.empty(0, dtype=np.int64)
+
+    def iterate(self, count: int) -> None:
+        """Each pass over the data is in an order of its own."""
+        assert self._data is not None
+        samples = count * self._samples_per_step
+        while samples > 0:
+            if not self._order.size:
+                self._order = self.rng.permutation(len(self._data[3]))
+            now, self._order = self._order[:samples], self._order[samples:]
+            self.learn_rows(take(self._data, now), 0, len(now))
+            samples -= len(now)
+
+    @property
+    def _samples_per_step(self) -> int:
+        return 1
+
+    def _remember(self) -> None:
+        """By parts: keep the iterate that a step leaves."""
+        if self.cnt[layout.SET] in (GENERIC, *range(layout.L2, GENERIC)):
+            self.old[: self.n_features] = self.v[: self.n_features]
+
+
+def take(rows: Rows, order: np.ndarray) -> Rows:
+    """The rows of a CSR matrix in another order."""
+    indptr, idx, val, y = rows
+    lengths = np.diff(indptr)[order]
+    new = np.concatenate([[0], np.cumsum(lengths)])
+    where = np.repeat(indptr[order] - new[:-1], lengths) + np.arange(new[-1])
+    return new, idx[where], val[where], y[order]
