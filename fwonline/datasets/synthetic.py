@@ -2,107 +2,18 @@
 
 from __future__ import annotations
 
-import abc
-import itertools
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from river.datasets import base
 
+from fwonline.datasets._simulator import TRUTH, Simulator, require
+
 __all__ = ["AdversarialLinear", "BlockCovariance", "LowRankRatings", "SparseLinear"]
 
-_CELLS = 1 << 16  # numbers in a chunk: large enough for vectorised drawing, small enough to stay in cache
-_SAMPLES, _TRUTH = 0, 1  # what a random stream is for: part of its key, so that the two never meet
 
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
-
-
-class _Simulator(base.SyntheticDataset):
-    """A stream whose chunk number `i` depends on the seed and on `i` alone.
-
-    So a stream is the same however much of it is read, a second iteration repeats the first, and any place in it is
-    reached without drawing what lies before. Without a seed an object picks one for itself: it still repeats itself,
-    and its truth stays readable.
-    """
-
-    seed: int | None
-    _keys: Sequence[Any]  # what the columns of a dense chunk are called
-    _width: float  # numbers a sample is made of, on average
-
-    def _start(self, seed: int | None) -> None:
-        self.seed = seed
-        self._entropy = np.random.SeedSequence(seed).entropy
-
-    def _rng(self, *key: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=key))
-
-    @property
-    def _rows(self) -> int:
-        return int(max(1, min(1024, _CELLS // max(1.0, self._width))))
-
-    @abc.abstractmethod
-    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[Any, np.ndarray | None]:
-        """Samples `start` to `start + n` as a dense or CSR matrix and their targets."""
-
-    def _chunks(self, first: int) -> Iterator[tuple[Any, np.ndarray | None]]:
-        for i in itertools.count(first):
-            yield self._draw(i * self._rows, self._rows, self._rng(_SAMPLES, i))
-
-    def __iter__(self) -> Iterator[tuple[dict, Any]]:
-        return self.iter_from(0)
-
-    def iter_from(self, n: int) -> Iterator[tuple[dict, Any]]:
-        """Iterate from sample `n` on, without drawing those before it (but for the ones in the same chunk).
-
-        Parameters
-        ----------
-        n
-            How many samples to leave out, at least 0.
-        """
-        _require(n >= 0, f"a stream starts at sample 0, not at {n}")
-        first, skip = divmod(n, self._rows)
-        samples = itertools.chain.from_iterable(itertools.starmap(self._dicts, self._chunks(first)))
-        return itertools.islice(samples, skip, None)
-
-    def _dicts(self, X: Any, y: np.ndarray | None) -> Iterator[tuple[dict, Any]]:
-        targets = itertools.repeat(None) if y is None else y.tolist()
-        if scipy.sparse.issparse(X):
-            indices, values, ends = X.indices.tolist(), X.data.tolist(), X.indptr.tolist()
-            for (a, b), target in zip(itertools.pairwise(ends), targets, strict=False):
-                yield dict(zip(indices[a:b], values[a:b], strict=True)), target
-        else:
-            keys = self._keys
-            for row, target in zip(X.tolist(), targets, strict=False):
-                yield dict(zip(keys, row, strict=True)), target
-
-    def to_arrays(self, n: int) -> tuple[Any, np.ndarray | None]:
-        """Return the first `n` samples as arrays: the same numbers as the iteration gives.
-
-        Parameters
-        ----------
-        n
-            How many samples, at least 1.
-
-        Returns
-        -------
-        tuple
-            `X` of shape (n, n_features), dense or CSR as the stream is, and `y` of shape (n,), None where the stream
-            has no target. Labels are booleans.
-        """
-        _require(n >= 1, f"at least 1 sample must be asked for, not {n}")
-        parts = list(itertools.islice(self._chunks(0), -(-n // self._rows)))
-        stack = scipy.sparse.vstack if scipy.sparse.issparse(parts[0][0]) else np.concatenate
-        X = stack([X for X, _ in parts])[:n]
-        targets = [y for _, y in parts if y is not None]
-        return X, np.concatenate(targets)[:n] if targets else None
-
-
-class SparseLinear(_Simulator):
+class SparseLinear(Simulator):
     r"""Sparse linear regression or classification whose true weights drift.
 
     Features are standard normal, each present with probability `density` (absent ones are 0 and not in the dict).
@@ -171,19 +82,19 @@ class SparseLinear(_Simulator):
         drift_fraction: float = 0.5,
         seed: int | None = None,
     ):
-        _require(
+        require(
             1 <= n_informative <= n_features,
             f"n_informative must lie in 1 .. n_features={n_features}, not be {n_informative}",
         )
-        _require(0 < density <= 1, f"density must lie in (0, 1], not be {density}")
-        _require(radius > 0, f"radius must be positive, not {radius}")
-        _require(noise >= 0, f"noise must be at least 0, not {noise}")
-        _require(drift_every is None or drift_every >= 1, f"drift_every must be None or at least 1, not {drift_every}")
-        _require(
+        require(0 < density <= 1, f"density must lie in (0, 1], not be {density}")
+        require(radius > 0, f"radius must be positive, not {radius}")
+        require(noise >= 0, f"noise must be at least 0, not {noise}")
+        require(drift_every is None or drift_every >= 1, f"drift_every must be None or at least 1, not {drift_every}")
+        require(
             0 <= drift_width <= (drift_every or 0),
             f"drift_width must lie in 0 .. drift_every={drift_every or 0}, not be {drift_width}",
         )
-        _require(0 < drift_fraction <= 1, f"drift_fraction must lie in (0, 1], not be {drift_fraction}")
+        require(0 < drift_fraction <= 1, f"drift_fraction must lie in (0, 1], not be {drift_fraction}")
         super().__init__(
             task=base.BINARY_CLF if classification else base.REG,
             n_features=n_features,
@@ -202,7 +113,7 @@ class SparseLinear(_Simulator):
         self._start(seed)
         self._keys = range(n_features)
         self._width = n_features * density
-        self._order = self._rng(_TRUTH).permutation(n_features)
+        self._order = self._rng(TRUTH).permutation(n_features)
 
     def _concept(self, k: int) -> np.ndarray:
         """The weights after `k` changes.
@@ -219,7 +130,7 @@ class SparseLinear(_Simulator):
             drawn_at = np.where(last >= 0, last // step + 1, 0)
         weights = np.zeros(self.n_features)
         for k_drawn in np.unique(drawn_at):
-            rng = self._rng(_TRUTH, int(k_drawn))
+            rng = self._rng(TRUTH, int(k_drawn))
             choice, size, sign = rng.random(m), rng.uniform(0.5, 1.5, m), rng.choice((-1.0, 1.0), m)
             mine = drawn_at == k_drawn
             places = (self.n_features - 1 - slots) // m + 1
@@ -240,7 +151,7 @@ class SparseLinear(_Simulator):
         numpy.ndarray
             Shape (n_features,): the weight of feature `j` at place `j`.
         """
-        _require(t >= 0, f"samples are counted from 0, not from {t}")
+        require(t >= 0, f"samples are counted from 0, not from {t}")
         k, old_part = self._phase(t)
         weights = self._concept(k)
         return weights if old_part == 0 else weights + old_part * (self._concept(k - 1) - weights)
@@ -286,7 +197,7 @@ class SparseLinear(_Simulator):
         return scipy.sparse.csr_array((rng.standard_normal(at.size), column, ends), shape=(n, self.n_features))
 
 
-class AdversarialLinear(_Simulator):
+class AdversarialLinear(Simulator):
     r"""Price relatives of assets whose leader keeps changing: losses against a learner on the simplex.
 
     At each round $x_t$ holds the price relatives of `n_features` assets (closing price over opening price, so 1 is no
@@ -346,10 +257,10 @@ class AdversarialLinear(_Simulator):
         volatility: float = 0.01,
         seed: int | None = None,
     ):
-        _require(n_features >= 2, f"a portfolio needs at least 2 assets, not {n_features}")
-        _require(switch_every >= 1, f"switch_every must be at least 1, not {switch_every}")
-        _require(edge >= 0, f"edge must be at least 0, not {edge}")
-        _require(volatility >= 0, f"volatility must be at least 0, not {volatility}")
+        require(n_features >= 2, f"a portfolio needs at least 2 assets, not {n_features}")
+        require(switch_every >= 1, f"switch_every must be at least 1, not {switch_every}")
+        require(edge >= 0, f"edge must be at least 0, not {edge}")
+        require(volatility >= 0, f"volatility must be at least 0, not {volatility}")
         super().__init__(task=base.REG, n_features=n_features, n_outputs=1)
         self.switch_every = switch_every
         self.edge = edge
@@ -360,7 +271,7 @@ class AdversarialLinear(_Simulator):
 
     def leader(self, t: int) -> int:
         """Return the asset that leads in round `t`, counted from 0."""
-        _require(t >= 0, f"rounds are counted from 0, not from {t}")
+        require(t >= 0, f"rounds are counted from 0, not from {t}")
         return int(self._regimes(np.array([t // self.switch_every]))[0])
 
     def _regimes(self, k: np.ndarray) -> np.ndarray:
@@ -375,9 +286,9 @@ class AdversarialLinear(_Simulator):
     def _cycle(self, cycle: int) -> np.ndarray:
         d = self.n_features
         if d == 2:  # only one order has no asset lead twice in a row
-            return self._rng(_TRUTH, 0).permutation(2)
-        order = self._rng(_TRUTH, cycle).permutation(d)
-        if cycle and order[0] == self._rng(_TRUTH, cycle - 1).permutation(d)[-1]:
+            return self._rng(TRUTH, 0).permutation(2)
+        order = self._rng(TRUTH, cycle).permutation(d)
+        if cycle and order[0] == self._rng(TRUTH, cycle - 1).permutation(d)[-1]:
             order[:2] = order[1::-1]
         return order
 
@@ -394,7 +305,7 @@ class AdversarialLinear(_Simulator):
         return X, X.max(axis=1)
 
 
-class BlockCovariance(_Simulator):
+class BlockCovariance(Simulator):
     r"""Normal vectors whose covariance is block diagonal with unequal blocks of rank one.
 
     `n_blocks` - 1 random cuts divide the features into blocks. Block $b$ of the covariance is
@@ -435,15 +346,15 @@ class BlockCovariance(_Simulator):
     """
 
     def __init__(self, n_features: int = 100, n_blocks: int = 10, noise: float = 0.0, seed: int | None = None):
-        _require(1 <= n_blocks <= n_features, f"n_blocks must lie in 1 .. n_features={n_features}, not be {n_blocks}")
-        _require(noise >= 0, f"noise must be at least 0, not {noise}")
+        require(1 <= n_blocks <= n_features, f"n_blocks must lie in 1 .. n_features={n_features}, not be {n_blocks}")
+        require(noise >= 0, f"noise must be at least 0, not {noise}")
         super().__init__(task="Covariance estimation", n_features=n_features)
         self.n_blocks = n_blocks
         self.noise = noise
         self._start(seed)
         self._keys = range(n_features)
         self._width = n_features
-        rng = self._rng(_TRUTH)
+        rng = self._rng(TRUTH)
         cuts = np.sort(rng.choice(np.arange(1, n_features), n_blocks - 1, replace=False))
         self._block = np.searchsorted(cuts, np.arange(n_features), side="right")
         self._phi = rng.uniform(-1, 1, n_features)
@@ -461,7 +372,7 @@ class BlockCovariance(_Simulator):
         return X, None
 
 
-class LowRankRatings(_Simulator):
+class LowRankRatings(Simulator):
     r"""Ratings of items by users from a matrix of low rank, in a box, some users and items far busier than others.
 
     The true rating is $M_{ui} = m + h \langle a_u, b_i \rangle$, where $m$ is the middle of the box, $h$ half its
@@ -513,11 +424,11 @@ class LowRankRatings(_Simulator):
         skew: float = 0.8,
         seed: int | None = None,
     ):
-        _require(n_users >= 1 and n_items >= 1, f"n_users={n_users} and n_items={n_items} must be at least 1")
-        _require(rank >= 1, f"rank must be at least 1, not {rank}")
-        _require(lower < upper, f"lower={lower} must be below upper={upper}")
-        _require(noise >= 0, f"noise must be at least 0, not {noise}")
-        _require(skew >= 0, f"skew must be at least 0, not {skew}")
+        require(n_users >= 1 and n_items >= 1, f"n_users={n_users} and n_items={n_items} must be at least 1")
+        require(rank >= 1, f"rank must be at least 1, not {rank}")
+        require(lower < upper, f"lower={lower} must be below upper={upper}")
+        require(noise >= 0, f"noise must be at least 0, not {noise}")
+        require(skew >= 0, f"skew must be at least 0, not {skew}")
         super().__init__(task=base.REG, n_features=2, n_outputs=1)
         self.n_users = n_users
         self.n_items = n_items
@@ -529,7 +440,7 @@ class LowRankRatings(_Simulator):
         self._start(seed)
         self._keys = ("user", "item")
         self._width = 64  # ratings are cheap: a chunk of 1024
-        rng = self._rng(_TRUTH)
+        rng = self._rng(TRUTH)
         self._users = self._directions(n_users, rng)
         self._items = self._directions(n_items, rng)
         self._user_cdf, self._user_ids = self._popularity(n_users, rng)

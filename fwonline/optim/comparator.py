@@ -180,7 +180,7 @@ class _Quadratic:
         """
         mixing, used = start, np.ones(start.size, dtype=bool)
         while True:
-            size = np.sqrt(np.diag(self.H)[used])
+            size = np.sqrt(np.maximum(np.diag(self.H)[used], 0.0))
             size = np.maximum(size, 1e-8 * size.max()) if size.any() else np.ones_like(size)
             k = size.size
             system = np.zeros((k + 1, k + 1))
@@ -192,7 +192,7 @@ class _Quadratic:
             leaving = used & (affine <= 0)
             if not leaving.any() or k == 1:
                 return np.maximum(affine, 0) / np.maximum(affine, 0).sum() if affine.any() else mixing
-            ratio = mixing[leaving] / (mixing[leaving] - affine[leaving])
+            ratio = mixing[leaving] / np.maximum(mixing[leaving] - affine[leaving], np.finfo(float).tiny)
             mixing = np.maximum(mixing + ratio.min() * (affine - mixing), 0.0)
             mixing[np.flatnonzero(leaving)[ratio == ratio.min()]] = 0.0
             used &= mixing > 0

@@ -1,0 +1,102 @@
+"""What the simulated streams have in common."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from river.datasets import base
+
+__all__ = ["SAMPLES", "TRUTH", "Simulator", "require"]
+
+_CELLS = 1 << 16  # numbers in a chunk: large enough for vectorised drawing, small enough to stay in cache
+SAMPLES, TRUTH = 0, 1  # what a random stream is for: part of its key, so that the two never meet
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+class Simulator(base.SyntheticDataset):
+    """A stream whose chunk number `i` depends on the seed and on `i` alone.
+
+    So a stream is the same however much of it is read, a second iteration repeats the first, and any place in it is
+    reached without drawing what lies before. Without a seed an object picks one for itself: it still repeats itself,
+    and its truth stays readable.
+    """
+
+    seed: int | None
+    _keys: Sequence[Any]  # what the columns of a dense chunk are called
+    _width: float  # numbers a sample is made of, on average
+
+    def _start(self, seed: int | None) -> None:
+        self.seed = seed
+        self._entropy = np.random.SeedSequence(seed).entropy
+
+    def _rng(self, *key: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=key))
+
+    @property
+    def _rows(self) -> int:
+        return int(max(1, min(1024, _CELLS // max(1.0, self._width))))
+
+    @abc.abstractmethod
+    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[Any, np.ndarray | None]:
+        """Samples `start` to `start + n` as a dense or CSR matrix and their targets."""
+
+    def _chunks(self, first: int) -> Iterator[tuple[Any, np.ndarray | None]]:
+        for i in itertools.count(first):
+            yield self._draw(i * self._rows, self._rows, self._rng(SAMPLES, i))
+
+    def __iter__(self) -> Iterator[tuple[dict, Any]]:
+        return self.iter_from(0)
+
+    def iter_from(self, n: int) -> Iterator[tuple[dict, Any]]:
+        """Iterate from sample `n` on, without drawing those before it (but for the ones in the same chunk).
+
+        Parameters
+        ----------
+        n
+            How many samples to leave out, at least 0.
+        """
+        require(n >= 0, f"a stream starts at sample 0, not at {n}")
+        first, skip = divmod(n, self._rows)
+        samples = itertools.chain.from_iterable(itertools.starmap(self._dicts, self._chunks(first)))
+        return itertools.islice(samples, skip, None)
+
+    def _dicts(self, X: Any, y: np.ndarray | None) -> Iterator[tuple[dict, Any]]:
+        targets = itertools.repeat(None) if y is None else y.tolist()
+        if scipy.sparse.issparse(X):
+            indices, values, ends = X.indices.tolist(), X.data.tolist(), X.indptr.tolist()
+            for (a, b), target in zip(itertools.pairwise(ends), targets, strict=False):
+                yield dict(zip(indices[a:b], values[a:b], strict=True)), target
+        else:
+            keys = self._keys
+            for row, target in zip(X.tolist(), targets, strict=False):
+                yield dict(zip(keys, row, strict=True)), target
+
+    def to_arrays(self, n: int) -> tuple[Any, np.ndarray | None]:
+        """Return the first `n` samples as arrays: the same numbers as the iteration gives.
+
+        Parameters
+        ----------
+        n
+            How many samples, at least 1.
+
+        Returns
+        -------
+        tuple
+            `X` of shape (n, n_features), dense or CSR as the stream is, and `y` of shape (n,), None where the stream
+            has no target. Labels are booleans.
+        """
+        require(n >= 1, f"at least 1 sample must be asked for, not {n}")
+        parts = list(itertools.islice(self._chunks(0), -(-n // self._rows)))
+        stack = scipy.sparse.vstack if scipy.sparse.issparse(parts[0][0]) else np.concatenate
+        X = stack([X for X, _ in parts])[:n]
+        targets = [y for _, y in parts if y is not None]
+        return X, np.concatenate(targets)[:n] if targets else None

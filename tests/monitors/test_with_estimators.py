@@ -1,0 +1,96 @@
+"""Monitors on the estimators that they are meant for: what is said is what happened."""
+
+import numpy as np
+import pytest
+from river import optim as river_optim
+from river import preprocessing
+
+from fwonline import datasets, losses, monitors, optim, sets
+from fwonline.linear_model import FWClassifier, FWRegressor
+from fwonline.optim.comparator import best_fixed_point
+
+CASES = {
+    "squared on the l1 ball": (
+        FWRegressor(sets.L1Ball(5.0), optim.SFW(memory=100), seed=0),
+        datasets.SparseLinear(n_features=8, n_informative=3, radius=5, drift_every=100, seed=1),
+        river_optim.losses.Squared(),
+    ),
+    "linear on the simplex": (
+        FWRegressor(sets.ProbabilitySimplex(), optim.OneSampleFW(), loss=river_optim.losses.Absolute(), seed=0),
+        datasets.AdversarialLinear(n_features=4, switch_every=50, seed=2),
+        river_optim.losses.Absolute(),
+    ),
+    "portfolio": (
+        FWRegressor(sets.ProbabilitySimplex(), optim.MomentumFW(), loss=losses.NegativeLogReturn(), seed=0),
+        datasets.AdversarialLinear(n_features=4, switch_every=50, seed=3),
+        losses.NegativeLogReturn(),
+    ),
+    "sparse log loss": (
+        FWClassifier(sets.L1Ball(20.0), optim.SFW(memory=50), seed=0),
+        datasets.SparseLinear(classification=True, n_features=200, density=0.1, n_informative=20, radius=20, seed=4),
+        river_optim.losses.Log(),
+    ),
+}
+
+
+def margin(model, x):
+    """The play in numbers, from public weights: what the monitor must have seen."""
+    weights = model.weights
+    return sum(weights.get(j, 0.0) * v for j, v in x.items())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_regret_is_that_of_the_plays(name):
+    model, stream, loss = CASES[name]
+    model, monitor = model.clone(), monitors.Regret()
+    plays, n = [], 300
+    for x, y in stream.take(n):
+        # Before it knows a feature a model plays with what it starts from, which for the simplex is not 0.
+        y_pred = model.predict_one(x)
+        plays.append(y_pred if isinstance(model, FWRegressor) else margin(model, x))
+        model.learn_one(x, y)
+        monitor.update(y, y_pred, x=x, model=model)
+    X, y = stream.to_arrays(n)
+    value, _ = losses.vector_loss(loss)
+    played = value(y.astype(float), np.array(plays)).sum()
+    best = best_fixed_point(X, y, loss=loss, constraint=model.constraint, tol=1e-5)
+    result = monitor.evaluate(tol=1e-5, max_iter=20_000)
+    assert result["regret_at"] == n
+    slack = 1e-9 * (1 + abs(played))
+    assert result["regret_lo"] <= played - n * best.lower + slack
+    assert result["regret_hi"] >= played - n * best.upper - slack
+    assert result["regret_hi"] - result["regret_lo"] <= 1e-3 * n * max(abs(best.upper), 1e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gap_and_feasibility_are_the_model_s(name):
+    model, stream, _ = CASES[name]
+    pipeline = preprocessing.StandardScaler() | model.clone()
+    model = list(pipeline.steps.values())[-1]
+    gap, feasibility = monitors.Gap(every=50), monitors.Feasibility(every=1)
+    for x, y in stream.take(200):
+        pipeline.learn_one(x, y)
+        gap.update(model=pipeline)
+        feasibility.update(model=pipeline)
+    said = gap.get()
+    assert said["gap_estimate"] == model.gap
+    exact = model.exact_gap()
+    if exact is None:
+        assert said["gap_over_memory"] is None
+    else:
+        assert said["gap_over_memory_at"] == 200
+        assert said["gap_over_memory"] == pytest.approx(exact)
+        assert exact >= 0
+    assert 0 <= feasibility.get()["violation_worst"] <= 1e-9 * 20
+
+
+def test_samples_that_are_refused_are_no_rounds():
+    model, monitor = FWRegressor(sets.L1Ball(1.0), seed=0), monitors.Regret()
+    for y, x in ((1.0, {"a": 1.0}), (2.0, {"a": float("nan")}), (3.0, {"a": 0.5})):
+        try:
+            model.learn_one(x, y)
+        except ValueError:
+            continue
+        monitor.update(y, 0.0, x=x, model=model)
+    assert monitor._n == model.n_samples == 2
+    assert monitor._rows.y.tolist() == [1.0, 3.0]
