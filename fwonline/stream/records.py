@@ -194,13 +194,17 @@ def boolean(text: str) -> bool:
 
 def automatic(text: str) -> float | int | str:
     """Read a number where there is one, else keep the text; whole numbers without a point stay whole."""
-    if text.isdecimal():
-        return int(text) if len(text) <= 40 else float(text)
+    digits = text.strip()
+    if digits.removeprefix("-").isdecimal() and len(digits) < MOST_DIGITS:
+        return int(digits)
     try:
         return number(text)
     except ValueError:
         return text
 
+
+#: Python takes no longer whole numbers, since reading them takes quadratic time.
+MOST_DIGITS = 4000
 
 #: What a column or a label may hold, by name.
 KINDS: dict[str, Callable[[str], Any]] = {

@@ -145,12 +145,13 @@ def _split_first(row: bytes) -> tuple[bytes, bytes]:
 
 
 def _features(pairs: bytes) -> dict[int, float]:
+    named = pairs.replace(b":", b'":')
     try:
-        x = _decode(b'{"' + pairs.replace(b":", b'":').replace(b" ", b',"') + b"}")
+        x = _decode(b'{"' + named.replace(b" ", b',"') + b"}")
     except msgspec.DecodeError:
         return _features_one_by_one(pairs)
     # JSON keeps the last of equal names, takes an index below 0, and has escapes: none is right here
-    if len(x) != pairs.count(b":") or (b"-" in pairs and b" -" in b" " + pairs) or b"\\" in pairs:
+    if len(x) != len(named) - len(pairs) or (b"-" in pairs and b" -" in b" " + pairs) or b"\\" in pairs:
         return _features_one_by_one(pairs)
     return x
 

@@ -57,6 +57,23 @@ def test_no_bytes_stop_the_stream_and_none_are_lost(data):
     assert all(item.raw in data for item in items if isinstance(item, stream.Rejected))
 
 
+NUMBERS = st.one_of(
+    st.integers().map(str), st.floats().map(repr), st.text('0123456789.-+eE \r_[]"tn', max_size=5), st.just("-0")
+)
+
+
+@given(st.lists(NUMBERS, min_size=2, max_size=2), st.sampled_from(["auto", "number"]))
+def test_rows_of_numbers_are_read_at_once_to_the_same_values(cells, kind):
+    header, row = b"a,b\n", ",".join(cells).encode() + b"\n"
+    at_once = read(header + row, converters=kind)
+    _, *one_by_one = read(header + b"x,1\n" + row, converters=kind)
+
+    def told(items):  # the sign of "-0" may get lost, the type may not
+        return [repr(i.x).replace("-0.0", "0.0") if isinstance(i, stream.Sample) else i.error[4:] for i in items]
+
+    assert told(at_once) == told(one_by_one)
+
+
 @pytest.mark.parametrize(
     ("row", "error"),
     [
