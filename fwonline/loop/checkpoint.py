@@ -62,6 +62,11 @@ class Checkpoint:
         """Whether there is a file to load, whole or not."""
         return self.path.exists() or self.previous.exists()
 
+    def discard(self) -> None:
+        """Remove both files, so that a fresh run can never be mistaken for the one before."""
+        for path in (self.path, self.previous):
+            path.unlink(missing_ok=True)
+
     def save(self, state: Any) -> None:
         """Write `state`. When this returns, it is on the disk.
 

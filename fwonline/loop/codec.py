@@ -85,7 +85,7 @@ def loads(data: bytes | memoryview, into: Any = None) -> Any:
     into
         The same structure as the value, with objects to bring to the saved state in place: wherever it has an instance
         of the same class as the document, that instance is filled instead of a new one. Nothing in it is touched unless
-        the whole document can be read.
+        the whole document can be read. A function is called with the value and returns that structure, or raises.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def loads(data: bytes | memoryview, into: Any = None) -> Any:
         value = decoder.build({})
         if into is not None:
             presets: dict[int, Any] = {}
-            _pair(decoder, value, into, presets, set())
+            _pair(decoder, value, into(value) if callable(into) else into, presets, set())
             value = decoder.build(presets)
     except CheckpointError:
         raise

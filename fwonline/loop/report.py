@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fwonline.loop.event_loop import Summary
     from fwonline.stream.base import Rejected
 
-__all__ = ["Observer", "Report", "Start"]
+__all__ = ["Observer", "Report", "Start", "Summary"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +103,70 @@ class Report:
             "lag": self.lag,
             **self.monitors,
         }
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended.
+
+    Counts are of the whole stream, earlier runs included; `elapsed` and `rate` are of this run.
+
+    Parameters
+    ----------
+    n
+        Items taken from the source.
+    n_predicted, n_learned
+        Predictions made and samples learned.
+    n_rejected
+        Reason -> how many items were rejected for it.
+    n_pending, n_expired, n_unmatched
+        Questions that still wait, questions given up, answers whose question is not known.
+    elapsed
+        Seconds of this run.
+    rate
+        Items a second of this run.
+    monitors
+        What the monitors say in the end, merged into one dict.
+    interrupted
+        Whether a signal ended the run.
+    position
+        Where the source stands.
+
+    """
+
+    n: int
+    n_predicted: int
+    n_learned: int
+    n_rejected: dict[str, int]
+    n_pending: int
+    n_expired: int
+    n_unmatched: int
+    elapsed: float
+    rate: float
+    monitors: dict[str, Any]
+    interrupted: bool
+    position: Any
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dict, as JSON can hold it."""
+        return {**vars(self), "n_rejected": dict(self.n_rejected), "monitors": dict(self.monitors)}
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_learned:,} samples learned, {self.n_predicted:,} predicted, of {self.n:,} items"]
+        lines[0] += f" ({self.elapsed:.1f} s, {self.rate:,.0f} a second)"
+        if self.interrupted:
+            lines[0] = f"interrupted: {lines[0]}"
+        if self.n_rejected:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.n_rejected.items())
+            lines.append(f"rejected: {reasons}")
+        if self.n_pending or self.n_expired or self.n_unmatched:
+            lines.append(
+                f"questions: {self.n_pending:,} wait, {self.n_expired:,} expired; "
+                f"{self.n_unmatched:,} answers without a question"
+            )
+        for name, value in self.monitors.items():
+            lines.append(f"{name}: {f'{value:.6g}' if isinstance(value, float) else value}")
+        return "\n".join(lines)
 
 
 class Observer:

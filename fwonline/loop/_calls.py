@@ -1,0 +1,88 @@
+"""How the loop speaks to a model: every kind of river's, by two calls."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from river import base, compose
+from river.reco.base import Ranker
+
+__all__ = ["Calls", "calls", "final_step"]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What to call for a prediction and for learning.
+
+    Parameters
+    ----------
+    predict
+        Of the features; None where the model predicts nothing.
+    learn
+        Of the features and the target.
+    target
+        What the model learns: a "number", a "label", "many" of them, or nothing ("none").
+
+    """
+
+    predict: Callable[[dict], Any] | None
+    learn: Callable[[dict, Any], Any]
+    target: Literal["number", "label", "many", "none"]
+
+
+def final_step(model: Any) -> Any:
+    """The estimator at the end of a pipeline, or the model itself."""
+    while isinstance(model, compose.Pipeline):
+        model = list(model.steps.values())[-1]
+    return model
+
+
+def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
+    """Choose the calls for a model: probabilities where a monitor's metric needs them, else the plain prediction."""
+    final = final_step(model)
+    if isinstance(model, Ranker):
+        return Calls(_predict_ranked(model), _learn_ranked(model), "number")
+    predict = getattr(model, "predict_one", None)
+    if isinstance(final, base.Classifier) and any(map(_needs_probabilities, monitors)):
+        predict = model.predict_proba_one
+    elif not hasattr(final, "predict_one"):
+        predict = model.score_one if hasattr(final, "score_one") else None
+    if not _is_supervised(model):
+        return Calls(predict, lambda x, y: model.learn_one(x), "none")
+    if isinstance(final, (base.MultiLabelClassifier, base.MultiTargetRegressor)):
+        return Calls(predict, model.learn_one, "many")
+    return Calls(predict, model.learn_one, "number" if isinstance(final, base.Regressor) else "label")
+
+
+def _needs_probabilities(monitor: Any) -> bool:
+    metric = getattr(monitor, "metric", monitor)
+    return not getattr(metric, "requires_labels", True)
+
+
+def _is_supervised(model: Any) -> bool:
+    supervised = getattr(model, "_supervised", None)
+    if supervised is None:  # no river estimator
+        return "y" in inspect.signature(model.learn_one).parameters
+    return bool(supervised)
+
+
+# river's rankers take the user and the item apart from the context; in a stream's sample they are features.
+
+
+def _predict_ranked(model: Ranker) -> Callable[[dict], Any]:
+    def predict(x: dict) -> Any:
+        context = dict(x)
+        return model.predict_one(user=context.pop("user"), item=context.pop("item"), x=context)
+
+    return predict
+
+
+def _learn_ranked(model: Ranker) -> Callable[[dict, Any], None]:
+    def learn(x: dict, y: Any) -> None:
+        context = dict(x)
+        model.learn_one(user=context.pop("user"), item=context.pop("item"), y=y, x=context)
+
+    return learn

@@ -1,0 +1,564 @@
+"""The event loop: for each sample predict, score, learn, tell the monitors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from river import compose
+
+import fwonline
+from fwonline.exceptions import CheckpointError, SampleError, SourceError
+from fwonline.loop._calls import calls
+from fwonline.loop._guard import Guard, Refusal
+from fwonline.loop._kind import difference, kind_of
+from fwonline.loop._pending import Pending, Question
+from fwonline.loop._signals import Stop, WaitOver
+from fwonline.loop.checkpoint import Checkpoint
+from fwonline.loop.report import Observer, Report, Start, Summary
+from fwonline.stream.base import Rejected, Sample, Sink, as_source
+
+__all__ = ["EventLoop"]
+
+# What a model raises over a sample it cannot take; in a prediction, where nothing is learned yet, no harm is done.
+_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError)
+# The clock is read about this often, in seconds; a sample may take less time than the reading of a clock is worth.
+_TICK = 0.01
+
+
+class EventLoop:
+    """Takes a stream through a model, test-then-train, and survives what happens on the way.
+
+    For each sample: predict, learn, tell the monitors what was predicted before learning, hand the prediction to the
+    sinks. Between samples: reports, checkpoints, signals.
+
+    **Answers that come later.** A sample without a target and with a key is a question. It is predicted at once and
+    kept with its prediction; a later sample of the same key that has a target is its answer, and is learned then with
+    the question's features and scored with the question's prediction. Questions wait in bounded memory.
+
+    **Bad samples.** An item that a source rejects, a value or target that is not finite, a target that is missing, a
+    sample that the model cannot predict: none of them touches any part of the model, the first steps of a pipeline
+    included. What the loop has not seen before in kind (a text feature, a label, a number beyond 1e100) is tried on a
+    copy of the model first. With ``on_error="skip"`` such an item is counted and, where there is a dead-letter sink,
+    kept there whole; with ``"raise"`` a `SampleError` that names its place ends the run, after a checkpoint from which
+    the next run begins with that very item. Any other error of the model while it learns is the model's own: it is
+    raised as it is, and the last checkpoint stands.
+
+    **Checkpoints** hold the model, the monitors, the questions that wait and the places in source and sinks. A run that
+    was killed and is started again with the same arguments goes on from the last one, and ends with the same model, bit
+    by bit, as a run that was never killed. `model` and `monitors` are brought to the saved state in place.
+
+    **Signals.** SIGINT and SIGTERM finish the sample in hand and write a checkpoint; `run` returns with
+    ``Summary.interrupted`` set. A second SIGINT raises KeyboardInterrupt at once.
+
+    Parameters
+    ----------
+    source
+        A `fwonline.stream.Source`, or any iterable of ``(x, y)`` pairs.
+    model
+        A river estimator or pipeline: regressor, classifier, ranker (its ``user`` and ``item`` are features),
+        clusterer, anomaly detector, or anything with ``learn_one`` and ``predict_one``.
+    monitors
+        What watches the model: see `fwonline.monitors`.
+    sinks
+        Where the predictions go, one record each: ``n``, ``key``, ``y``, ``y_pred``, ``origin``, and ``p``, the
+        probability of ``y_pred``, where the model was asked for probabilities.
+    checkpoint
+        The file for checkpoints, or a `Checkpoint`.
+    on_error
+        ``"raise"``, ``"skip"`` or ``"dead-letter"``, which is "skip" with a `dead_letter` sink that must be there.
+    dead_letter
+        A sink for what was rejected.
+    resume
+        Whether to go on from the checkpoint where there is one; otherwise it is removed.
+    checkpoint_every, checkpoint_samples
+        Seconds or items between two checkpoints; by default 30 seconds.
+    report_every, report_samples
+        Seconds or items between two reports; by default a second.
+    observers
+        Who is told: see `Observer`.
+    max_pending
+        How many questions may wait; one more pushes out the oldest.
+    expire_items, expire_seconds
+        After how many items, or how much event time, a question is given up.
+    check_values
+        Whether to look at values before the model does. Without it, numbers that are not finite go to the model.
+
+    Examples
+    --------
+    >>> from river import datasets, linear_model, metrics, preprocessing
+    >>> from fwonline.loop import EventLoop
+    >>> from fwonline.monitors import Metric
+    >>> model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    >>> loop = EventLoop(datasets.Phishing(), model, monitors=[Metric(metrics.Accuracy())])
+    >>> summary = loop.run()
+    >>> summary.n_learned, round(summary.monitors["Accuracy"], 2)
+    (1250, 0.89)
+
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        model: Any,
+        monitors: Iterable[Any] = (),
+        sinks: Iterable[Sink] = (),
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        *,
+        on_error: str = "raise",
+        dead_letter: Sink | None = None,
+        resume: bool = True,
+        checkpoint_every: float | None = None,
+        checkpoint_samples: int | None = None,
+        report_every: float | None = None,
+        report_samples: int | None = None,
+        observers: Iterable[Observer] = (),
+        max_pending: int = 100_000,
+        expire_items: int | None = None,
+        expire_seconds: float | None = None,
+        check_values: bool = True,
+    ) -> None:
+        if on_error not in ("raise", "skip", "dead-letter"):
+            raise ValueError(f"on_error must be 'raise', 'skip' or 'dead-letter', found {on_error!r}")
+        if (on_error == "dead-letter" and dead_letter is None) or (on_error == "raise" and dead_letter is not None):
+            raise ValueError(f"on_error={on_error!r} and dead_letter={dead_letter!r} do not go together")
+        for name, value in (
+            ("checkpoint_every", checkpoint_every),
+            ("checkpoint_samples", checkpoint_samples),
+            ("report_every", report_every),
+            ("report_samples", report_samples),
+            ("max_pending", max_pending),
+            ("expire_items", expire_items),
+            ("expire_seconds", expire_seconds),
+        ):
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, found {value!r}")
+        self.source = as_source(source)
+        self.model = model
+        self.monitors = list(monitors)
+        self.sinks = list(sinks)
+        is_path = checkpoint is not None and not isinstance(checkpoint, Checkpoint)
+        self.checkpoint: Checkpoint | None = Checkpoint(checkpoint) if is_path else checkpoint  # type: ignore[arg-type, assignment]
+        self.on_error = on_error
+        self.dead_letter = dead_letter
+        self.resume = resume
+        self.observers = list(observers)
+        self.check_values = check_values
+        self._reports = _Timer(report_every, report_samples, default=1.0 if self.observers else None)
+        self._checkpoints = _Timer(checkpoint_every, checkpoint_samples, default=30.0 if self.checkpoint else None)
+        self._pending = Pending(max_pending, expire_items, expire_seconds)
+        self._kind = {
+            "model": kind_of(model),
+            "monitors": [kind_of(monitor) for monitor in self.monitors],
+            "source": type(self.source).__qualname__,
+            "sinks": [type(sink).__qualname__ for sink in self._outputs()],
+        }
+        self.n = self.n_predicted = self.n_learned = self.n_expired = self.n_unmatched = 0
+        self.n_rejected: dict[str, int] = {}
+        self._held: Sample | Rejected | None = None  # taken from the source, but not dealt with
+        self._saved_n: int | None = None
+        self._items: Iterator[Sample | Rejected] | None = None
+        self._resumed = False
+        self._warned = False
+
+    def _outputs(self) -> list[Sink]:
+        return [*self.sinks, *([] if self.dead_letter is None else [self.dead_letter])]
+
+    # A run
+
+    def run(self, limit: int | None = None) -> Summary:
+        """Take the stream to its end, or until `limit` items were taken in all, those of earlier runs included.
+
+        Called again, it goes on.
+
+        Raises
+        ------
+        SampleError
+            On a bad item, with ``on_error="raise"``.
+        SourceError
+            When the source cannot go on; a checkpoint of what was learned is written first.
+        CheckpointError
+            Before the first sample, when the model cannot be saved, or the checkpoint is of another model or source.
+        KeyboardInterrupt
+            On the second SIGINT.
+
+        """
+        if self._items is None:
+            self._begin()
+        self._started = self._reported = time.perf_counter()
+        self._first_n = self._reported_n = self.n
+        start = Start(
+            source=self.source.name,
+            model=str(self.model),
+            length=self.source.length,
+            n=self.n,
+            resumed_from=str(self.checkpoint.path) if self._resumed and self.checkpoint else None,
+            position=self.source.position,
+        )
+        for observer in self.observers:
+            observer.on_start(start)
+        if self._held is not None:  # what ended the run before is tried again
+            assert self._items is not None
+            self._items, self._held = itertools.chain([self._held], self._items), None
+        position = None
+        with Stop(lambda: self.source.position) as stop:
+            try:
+                self._go(math.inf if limit is None else limit, stop)
+            except WaitOver:
+                position = stop.position
+            except SampleError:
+                if self._held is not None:
+                    self._save_held()
+                raise
+            except SourceError:
+                self._save()
+                raise
+            if stop.wished:
+                for observer in self.observers:
+                    observer.on_interrupt(stop.name)
+            self._save(position)
+            for sink in self._outputs():
+                sink.flush()
+            if not stop.wished:
+                for monitor in self.monitors:
+                    monitor.finish()
+        for observer in self.observers:
+            observer.on_report(self._report())
+        summary = self._summary(stop.wished, self.source.position if position is None else position)
+        for observer in self.observers:
+            observer.on_end(summary)
+        return summary
+
+    def _go(self, limit: float, stop: Stop) -> None:
+        """Take items until the limit, the end or a signal. The road of a clean sample is this function and `_learn`."""
+        items = self._items
+        assert items is not None
+        stop.watch(sys._getframe())
+        questions = self._pending.questions
+        is_clean = self._guard.is_clean if self.check_values else self._is_complete
+        n, step, seen = self.n, 1, time.perf_counter()
+        tick: float = n + 1
+        while n < limit and not stop.wished:
+            stop.waiting = True
+            item = next(items, None)
+            stop.waiting = False
+            if item is None:
+                break
+            self.n = n = n + 1
+            if not questions and type(item) is Sample and item.x and is_clean(item.x, item.y):
+                self._learn(item, item.x, item.y)
+            else:
+                self._take(item)
+            if n >= tick:
+                now = time.perf_counter()
+                step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
+                seen = now
+                if self._reports.is_due(n, now):
+                    self._tell()
+                if self._checkpoints.is_due(n, now):
+                    self._save()
+                tick = min(n + step, self._reports.next_n, self._checkpoints.next_n)
+
+    def _is_complete(self, x: dict, y: Any) -> bool:
+        return y is not None or self._guard.target == "none"
+
+    def _learn(self, item: Sample, x: dict, y: Any) -> None:
+        """Predict, learn, tell."""
+        y_pred = None
+        if self._predict is not None:
+            try:
+                y_pred = self._predict(x)
+            except _FAULTS as error:
+                self._reject(item, "model", _unpredicted(error), error)
+                return
+        if not self._train(item, x, y):
+            return
+        self.n_predicted += 1
+        for update in self._updates:
+            update(y, y_pred, x=x, model=self.model)
+        if self.sinks:
+            self._write(item, y, y_pred)
+
+    def _train(self, item: Sample, x: dict, y: Any) -> bool:
+        try:
+            self._learn_one(x, y)
+        except SampleError as error:
+            if isinstance(self.model, compose.Pipeline) and len(self.model) > 1 and not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"{item.origin or 'a sample'}: the last step of the pipeline refused what its other steps had "
+                    f"already learned: {error}",
+                    stacklevel=2,
+                )
+            self._reject(item, "model", str(error), error)
+            return False
+        except Exception as error:
+            error.add_note(f"while learning {item.origin or f'item {self.n}'}; the last checkpoint stands")
+            raise
+        self.n_learned += 1
+        return True
+
+    def _take(self, item: Sample | Rejected) -> None:
+        """Deal with whatever is not a plain clean sample."""
+        if not isinstance(item, Sample):
+            self._reject(item, "malformed", item.error)
+            return
+        pending = self._pending
+        self.n_expired += pending.expire(self.n, item.time)
+        try:
+            is_answer = item.key is not None and item.key in pending
+        except TypeError:
+            self._reject(item, "key", f"the key is {item.key!r}: expected text or a number")
+            return
+        try:
+            if item.y is None and self._guard.target != "none":
+                self._ask(item)
+            elif is_answer:
+                self._answer(item)
+            elif not item.x and item.key is not None:
+                self.n_unmatched += 1
+            else:
+                if self.check_values:
+                    self._guard.check(item.x, item.y)
+                self._learn(item, item.x, item.y)
+        except Refusal as error:
+            self._reject(item, error.reason, str(error), error)
+
+    def _ask(self, item: Sample) -> None:
+        if item.key is None:
+            raise Refusal("target", "the target is missing: expected one, or a key by which its answer can be known")
+        if self.check_values:
+            self._guard.check_features(item.x)
+        y_pred = None
+        if self._predict is not None:
+            try:
+                y_pred = self._predict(item.x)
+            except _FAULTS as error:
+                raise Refusal("model", _unpredicted(error)) from error
+        self.n_predicted += 1
+        self.n_expired += self._pending.ask(item.key, Question(item.x, y_pred, self.n, item.time))
+        if self.sinks:
+            self._write(item, None, y_pred)
+
+    def _answer(self, item: Sample) -> None:
+        asked = self._pending.questions[item.key]
+        if self.check_values:
+            self._guard.check(asked.x, item.y)
+        if self._train(item, asked.x, item.y):
+            self._pending.answer(item.key)
+            for update in self._updates:
+                update(item.y, asked.y_pred, x=asked.x, model=self.model)
+
+    def _write(self, item: Sample, y: Any, y_pred: Any) -> None:
+        record: dict[str, Any] = {"n": self.n}
+        if item.key is not None:
+            record["key"] = item.key
+        if y is not None:
+            record["y"] = y
+        if self._has_probabilities and isinstance(y_pred, dict):
+            label = max(y_pred, key=y_pred.__getitem__, default=None)
+            record["y_pred"], record["p"] = label, y_pred.get(label)
+        else:
+            record["y_pred"] = y_pred
+        record["origin"] = item.origin
+        for sink in self.sinks:
+            sink.write(record)
+
+    def _reject(self, item: Sample | Rejected, reason: str, message: str, cause: Exception | None = None) -> None:
+        if item.origin and not message.startswith(item.origin):
+            message = f"{item.origin}: {message}"
+        if self.on_error == "raise":
+            self.n -= 1
+            self._held = item
+            raise SampleError(message) from cause
+        self.n_rejected[reason] = self.n_rejected.get(reason, 0) + 1
+        rejected = item if isinstance(item, Rejected) else _rejected(item, message)
+        if self.dead_letter is not None:
+            self.dead_letter.write(rejected.to_record())
+        for observer in self.observers:
+            observer.on_rejected(rejected, reason)
+
+    # What is told
+
+    def _values(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for monitor in self.monitors:
+            for name, value in monitor.get().items():
+                names = itertools.chain([name], (f"{name}_{i}" for i in itertools.count(2)))
+                values[next(free for free in names if free not in values)] = value
+        return values
+
+    def _report(self) -> Report:
+        now = time.perf_counter()
+        passed, n = now - self._reported, self.n - self._reported_n
+        self._reported, self._reported_n = now, self.n
+        return Report(
+            n=self.n,
+            n_predicted=self.n_predicted,
+            n_learned=self.n_learned,
+            rejected=dict(self.n_rejected),
+            n_pending=len(self._pending),
+            n_expired=self.n_expired,
+            n_unmatched=self.n_unmatched,
+            elapsed=now - self._started,
+            rate=n / passed if passed > 0 else 0.0,
+            progress=self.source.progress,
+            lag=self.source.lag(),
+            monitors=self._values(),
+        )
+
+    def _tell(self) -> None:
+        report = self._report()
+        for observer in self.observers:
+            observer.on_report(report)
+
+    def _summary(self, interrupted: bool, position: Any) -> Summary:
+        elapsed = time.perf_counter() - self._started
+        return Summary(
+            n=self.n,
+            n_predicted=self.n_predicted,
+            n_learned=self.n_learned,
+            n_rejected=dict(self.n_rejected),
+            n_pending=len(self._pending),
+            n_expired=self.n_expired,
+            n_unmatched=self.n_unmatched,
+            elapsed=elapsed,
+            rate=(self.n - self._first_n) / elapsed if elapsed > 0 else 0.0,
+            monitors=self._values(),
+            interrupted=interrupted,
+            position=position,
+        )
+
+    # Checkpoints
+
+    def _begin(self) -> None:
+        """Take up the checkpoint, or begin one."""
+        checkpoint = self.checkpoint
+        self._resumed = checkpoint is not None and self.resume and checkpoint.exists()
+        if self._resumed:
+            assert checkpoint is not None
+            self._restore(checkpoint.load(self._in_place))
+        self._guard = Guard(self.model)
+        ways = calls(self.model, self.monitors)
+        self._predict, self._learn_one = ways.predict, ways.learn
+        self._has_probabilities = getattr(ways.predict, "__name__", "") == "predict_proba_one"
+        self._updates = [monitor.update for monitor in self.monitors]
+        self._items = iter(self.source)
+        now = time.perf_counter()
+        self._reports.start(self.n, now)
+        self._checkpoints.start(self.n, now)
+        if checkpoint is not None and not self._resumed:
+            checkpoint.discard()
+            self._save()  # now, so that what cannot be saved is known before the first sample
+
+    def _in_place(self, state: Any) -> dict[str, Any]:
+        """What of this loop the checkpoint's state belongs in, if it is this loop's state at all."""
+        if not isinstance(state, dict) or "kind" not in state:
+            raise CheckpointError("this is no checkpoint of an event loop")
+        for part, now in self._kind.items():
+            if (found := difference(state["kind"].get(part), now, part)) is not None:
+                raise CheckpointError(f"the checkpoint is of another run: {found}; resume=False starts a new one")
+        if state["source"] != self.source.name:
+            warnings.warn(
+                f"the checkpoint is of the source {state['source']}; going on with {self.source.name}", stacklevel=2
+            )
+        return {"model": self.model, "monitors": self.monitors}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.model, self.monitors = state["model"], state["monitors"]
+        counts = state["counts"]
+        self.n, self.n_predicted, self.n_learned = counts["n"], counts["predicted"], counts["learned"]
+        self.n_expired, self.n_unmatched = counts["expired"], counts["unmatched"]
+        self.n_rejected = counts["rejected"]
+        self._pending.restore(state["pending"])
+        if state["held"] is not None:
+            kind, fields = state["held"]
+            self._held = (Sample if kind == "sample" else Rejected)(*fields)
+        self.source.seek(state["position"])
+        for sink, position in zip(self._outputs(), state["outputs"], strict=True):
+            if position is not None:
+                sink.truncate(position)
+        self._saved_n = self.n
+
+    def _save(self, position: Any = None) -> None:
+        """Write a checkpoint, unless this state is in one already."""
+        if self.checkpoint is None or (self._saved_n == self.n and self._held is None):
+            return
+        outputs = self._outputs()
+        for sink in outputs:
+            sink.flush(durable=True)
+        held = self._held
+        self.checkpoint.save(
+            {
+                "written_by": fwonline.__version__,
+                "kind": self._kind,
+                "source": self.source.name,
+                "position": self.source.position if position is None else position,
+                "outputs": [sink.position for sink in outputs],
+                "counts": {
+                    "n": self.n,
+                    "predicted": self.n_predicted,
+                    "learned": self.n_learned,
+                    "rejected": self.n_rejected,
+                    "expired": self.n_expired,
+                    "unmatched": self.n_unmatched,
+                },
+                "pending": self._pending.state(),
+                "held": held and (type(held).__name__.lower(), msgspec.structs.astuple(held)),
+                "model": self.model,
+                "monitors": self.monitors,
+            }
+        )
+        self._saved_n = self.n
+        for observer in self.observers:
+            observer.on_checkpoint(str(self.checkpoint.path), self.n)
+
+    def _save_held(self) -> None:
+        try:
+            self._save()
+        except CheckpointError as error:  # an item that no checkpoint can hold: the last one stands
+            warnings.warn(str(error), stacklevel=2)
+
+
+class _Timer:
+    """Says when something is due: every so many items, or seconds."""
+
+    def __init__(self, seconds: float | None, items: int | None, default: float | None) -> None:
+        self.seconds = default if seconds is None and items is None else seconds
+        self.items = items
+        self.next_n: float = math.inf
+        self._next_time = math.inf
+
+    def start(self, n: int, now: float) -> None:
+        if self.items is not None:
+            self.next_n = n - n % self.items + self.items
+        if self.seconds is not None:
+            self._next_time = now + self.seconds
+
+    def is_due(self, n: int, now: float) -> bool:
+        if n < self.next_n and now < self._next_time:
+            return False
+        self.start(n, now)
+        return True
+
+
+def _unpredicted(error: Exception) -> str:
+    return str(error) if isinstance(error, SampleError) else f"the model cannot predict it: {error!r}"
+
+
+def _rejected(item: Sample, message: str) -> Rejected:
+    """A sample that was rejected after it had been read: kept whole, as JSON where it has that form."""
+    fields = {name: value for name, value in msgspec.structs.asdict(item).items() if name in ("x", "y", "key", "time")}
+    try:
+        raw = json.dumps(fields, default=repr)
+    except (TypeError, ValueError):
+        raw = repr(fields)
+    return Rejected(raw, message, item.origin, item.key, item.headers)
