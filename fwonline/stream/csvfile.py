@@ -22,7 +22,7 @@ MAX_RECORD = 1 << 17
 #: Kinds for which an empty field is a missing value; text may well be empty, and a user's function decides itself.
 EMPTY_IS_NONE = [convert for kind, convert in KINDS.items() if kind != "text"]
 
-#: What reads a row of nothing but numbers four times as fast as cell by cell, to the same values.
+#: What reads a row of nothing but numbers at once, in less than half the time and to the same values.
 ROW_OF: dict[Callable, Callable[[bytes], list]] = {
     KINDS["auto"]: msgspec.json.Decoder(list[int | float]).decode,
     KINDS["number"]: msgspec.json.Decoder(list[float]).decode,
@@ -33,9 +33,10 @@ class CSVSource(FileSource):
     """The rows of a CSV file with a header.
 
     Fields in quotes may hold delimiters, doubled quotes and line ends (RFC 4180); the position is always behind a whole
-    row. A quote that never closes costs its own line, not the rest of the file. A row with too few or too many fields,
-    one that is not UTF-8 and one whose value does not fit the column are rejected. Lines without anything are passed
-    over. An empty field is None, a missing value. A file with a header alone is a stream without samples.
+    row. A row with too few or too many fields, one that is not UTF-8 and one whose value does not fit the column are
+    rejected. A quote that never closes costs its own line; one that closes wrongly costs every line it reached, since
+    what lies between may be text. Lines without anything are passed over. An empty field is None, a missing value. A
+    file with a header alone is a stream without samples.
 
     river's `iter_csv` is not used: it has no positions, fills or cuts rows of the wrong width without a word, and ends
     at the first value that does not convert.
@@ -154,7 +155,7 @@ class CSVSource(FileSource):
         while row == []:
             row = self._next(rows)
         if not isinstance(row, list):
-            raise SourceError(f"{self.name}:{self._line}: expected a header, found {row or 'only blank lines'}")
+            raise SourceError(f"{self.name}:{self._line}: bad header: {row or 'expected one, found only blank lines'}")
         if any("\r" in name for name in row):
             raise SourceError(f"{self.name}:1: expected lines that end in a newline, found carriage returns alone")
         self._set_columns(row)

@@ -30,7 +30,6 @@ GZIP = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
 OTHER_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
 
-
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 

@@ -157,8 +157,8 @@ def test_a_header_alone_is_a_stream_without_samples():
     [
         (b"a,a,y", "f:1: expected every column once, found 'a' twice"),
         (b"a,b", r"f:1: expected a column 'y' \(the target\), found a, b"),
-        (b"a,\xff", "f:1: expected a header, found expected UTF-8 text"),
-        (b"\n\n", "f:2: expected a header, found only blank lines"),
+        (b"a,\xff", "f:1: bad header: expected UTF-8 text, found byte 0xff"),
+        (b"\n\n", "f:2: bad header: expected one, found only blank lines"),
         (b"a,y\r1,2\r", "f:1: expected lines that end in a newline, found carriage returns alone"),
         (b"", "f: is empty; expected a header and rows"),
     ],
