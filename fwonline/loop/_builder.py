@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,67 +16,31 @@ from river.datasets.base import Dataset
 from fwonline.exceptions import DefinitionError
 from fwonline.loop import _classes
 from fwonline.loop._toml import KeyPath, Lines, dotted
+from fwonline.loop.event_loop import EventLoop
 from fwonline.monitors import Metric, Monitor
 from fwonline.monitors.base import final_estimator
 from fwonline.stream import Sink, Source, as_source
 
-__all__ = ["Builder", "Run", "RunSettings"]
+__all__ = ["Builder"]
 
 _SECTIONS = ("name", "source", "model", "monitors", "sinks", "run")
 _ENVIRONMENT = re.compile(r"\$\{([^}]*)\}")
 _BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
-_UNOPENED = object()  # stands for a sink while a definition is only checked: a sink opens its file at once
+# The table [run]: the seed, the limit of `EventLoop.run`, and these parameters of `EventLoop`.
+_LOOP = (
+    *("on_error", "dead_letter", "checkpoint_every", "checkpoint_samples", "report_every", "report_samples"),
+    *("max_pending", "expire_items", "expire_seconds", "check_values"),
+)
 
 
-@dataclass(frozen=True)
-class RunSettings:
-    """The table ``[run]`` of a definition: how the loop goes over the stream.
+class _Unopened(Sink):
+    """Stands for a sink while a definition is only checked: a sink opens its file at once."""
 
-    Parameters
-    ----------
-    seed
-        Given to every object that takes a seed and whose table does not set one.
-    limit
-        Samples to learn in all; without one the stream is read to its end.
-    report_every
-        Seconds between two reports.
-    report_samples
-        Samples between two reports, instead of seconds.
-    checkpoint_every
-        Seconds between two checkpoints.
-    checkpoint_samples
-        Samples between two checkpoints, instead of seconds.
-    on_error
-        What a sample that cannot be learned does: ``raise`` ends the run, ``skip`` counts it and goes on.
-    dead_letter
-        A sink that keeps what was skipped; a definition may give the name of a file in the run folder instead.
-    """
+    def write(self, record: dict[str, Any]) -> None:
+        raise NotImplementedError("a sink that only stands for another takes no records")
 
-    seed: int | None = None
-    limit: int | None = None
-    report_every: float | None = None
-    checkpoint_every: float | None = None
-    on_error: str = "raise"
-    dead_letter: Sink | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("limit", "report_every", "checkpoint_every"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} must be positive, found {value!r}")
-        if self.on_error not in ("raise", "skip"):
-            raise ValueError(f"on_error must be 'raise' or 'skip', found {self.on_error!r}")
-
-
-@dataclass(frozen=True)
-class Run:
-    """The objects that a definition describes, ready for an event loop."""
-
-    source: Any
-    model: Any
-    monitors: list[Any]
-    sinks: list[Any]
-    settings: RunSettings
+    def __repr__(self) -> str:
+        return "a sink"
 
 
 class Builder:
@@ -92,15 +55,25 @@ class Builder:
         self.problems: dict[tuple[int, str], None] = {}  # (line, message), each once
         self.filled_in: dict[str, str] = {}  # what the environment gave -> ${NAME}, which is all that is ever shown
 
-    def build(self) -> Run:
+    def build(self, **options: Any) -> EventLoop:
+        """The whole run; `options` are parameters of `EventLoop` that no definition sets.
+
+        Raises
+        ------
+        DefinitionError
+            With all that is wrong.
+        """
         self.unknown_keys(self.values, _SECTIONS, ())
         self.section_name()
         settings = self.section_run()  # first: the seed is for all that follow
         source, model = self.section_source(), self.section_model()
-        run = Run(source, model, self.section_monitors(model), self.section_sinks(), settings)
-        if self.problems:
-            raise DefinitionError("\n".join(message for _, message in sorted(self.problems)))
-        return run
+        monitors, sinks = self.section_monitors(model), self.section_sinks()
+        if not self.problems:
+            try:
+                return EventLoop(source, model, monitors, sinks, **settings, **options)
+            except ValueError as error:
+                self.problem(self.culprit(("run",), settings, error), str(error))
+        raise DefinitionError("\n".join(message for _, message in sorted(self.problems)))
 
     # -- what is wrong, and where
 
@@ -128,19 +101,26 @@ class Builder:
             expected = "letters, digits, '_', '-' and '.', since it names the run's folder"
             self.problem(("name",), f"expected {expected}, found {name!r}")
 
-    def section_run(self) -> RunSettings:
+    def section_run(self) -> dict[str, Any]:
         path: KeyPath = ("run",)
         spec = self.values.get("run", {})
         if not isinstance(spec, dict):
             self.problem(path, f"expected a table, found {_shown(spec)}")
-            return RunSettings()
-        arguments = dict(spec)
-        if "dead_letter" in arguments:
-            arguments["dead_letter"] = self.dead_letter(arguments["dead_letter"], (*path, "dead_letter"))
-        settings = self.call(RunSettings, arguments, path)
-        if settings is _BROKEN:
-            return RunSettings()
-        self.seed = settings.seed
+            return {}
+        self.unknown_keys(spec, ("seed", "limit", *_LOOP), path)
+        plain = inspect.Parameter("whole", inspect.Parameter.KEYWORD_ONLY, annotation="int")
+        known = {"seed": plain, "limit": plain, **_classes.parameters(EventLoop)}
+        for key, value in spec.items():
+            if key in known and (expected := _classes.expected_type(known[key], value)):
+                self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
+        for key, least in (("seed", 0), ("limit", 1)):
+            if type(spec.get(key)) is int and spec[key] < least:
+                self.problem((*path, key), f"expected an integer from {least} on, found {spec[key]}")
+        self.seed = spec.get("seed")
+        settings = {key: value for key, value in spec.items() if key in _LOOP}
+        if "dead_letter" in settings:
+            settings["dead_letter"] = self.dead_letter(settings["dead_letter"], (*path, "dead_letter"))
+            settings.setdefault("on_error", "dead-letter")
         return settings
 
     def dead_letter(self, spec: Any, path: KeyPath) -> Any:
@@ -199,7 +179,7 @@ class Builder:
 
     def sink(self, spec: Any, path: KeyPath) -> Any:
         sink = self.named_object(spec, path)
-        if sink is not _BROKEN and sink is not _UNOPENED and not isinstance(sink, Sink):
+        if sink is not _BROKEN and not isinstance(sink, Sink):
             return self.problem(path, f"expected a sink, found {type(sink).__name__}")
         return sink
 
@@ -342,15 +322,18 @@ class Builder:
         if len(self.problems) > before or any(value is _BROKEN for value in arguments.values()):
             return _BROKEN
         if self.output is None and issubclass(cls, Sink):
-            return _UNOPENED
+            return _Unopened()
         positional = arguments.pop(spread, []) if spread else []
         try:
             return cls(*positional, **arguments)
         except Exception as error:  # constructors of two libraries: whatever they object to, the file is the cause
-            words = re.findall(r"\w+", str(error))
-            culprit = next(((word,) for word in words if word in arguments), ())
-            what = "" if cls is RunSettings else f"{cls.__name__}: "
-            return self.problem((*path, *culprit), f"{what}{error}")
+            return self.problem(self.culprit(path, arguments, error), f"{cls.__name__}: {error}")
+
+    @staticmethod
+    def culprit(path: KeyPath, arguments: dict[str, Any], error: Exception) -> KeyPath:
+        """The key that an error speaks of first, if it names one; else the table."""
+        words = re.findall(r"\w+", str(error))
+        return next(((*path, word) for word in words if word in arguments), path)
 
 
 def _is_metric(name: str) -> bool:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fwonline.exceptions import DefinitionError
-from fwonline.loop._builder import Builder, Run, RunSettings
+from fwonline.loop._builder import Builder
 from fwonline.loop._toml import KeyPath, Lines, dotted, parse
+from fwonline.loop.checkpoint import Checkpoint
+from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.report import Observer
 
-__all__ = ["Run", "RunSettings", "StreamDefinition", "load_definition"]
+__all__ = ["StreamDefinition", "load_definition", "read_definition"]
 
 _ABSENT = object()
+# What changes nothing of what is learned: a run may be taken up with other values of these.
+_FREE = {
+    ("name",),
+    *(("run", key) for key in ("limit", "report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,27 @@ class StreamDefinition:
     values: dict[str, Any]
     lines: Lines = field(repr=False, compare=False)
 
-    def build(self, output: str | os.PathLike[str] = ".") -> Run:
-        """Build every object anew, the sinks last: these open their files, in the folder `output` where relative.
+    @property
+    def limit(self) -> int | None:
+        """How many items the run shall take in all: for `EventLoop.run`."""
+        return self.values.get("run", {}).get("limit")
+
+    def build(
+        self,
+        output: str | os.PathLike[str] = ".",
+        *,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        resume: bool = True,
+        observers: Iterable[Observer] = (),
+    ) -> EventLoop:
+        """Build every object anew, the sinks last, and an event loop of them.
+
+        Parameters
+        ----------
+        output
+            The folder in which relative paths of sinks start.
+        checkpoint, resume, observers
+            As for `EventLoop`.
 
         Raises
         ------
@@ -59,7 +87,8 @@ class StreamDefinition:
             Naming every mistake with its line, its key, what was found and what was expected.
         """
         self.check()
-        return Builder(self.values, self.lines, self.path, Path(output)).build()
+        builder = Builder(self.values, self.lines, self.path, Path(output))
+        return builder.build(checkpoint=checkpoint, resume=resume, observers=observers)
 
     def check(self) -> None:
         """Build everything but the sinks, which only have their keys checked: nothing is opened or read.
@@ -74,14 +103,13 @@ class StreamDefinition:
     def differences(self, other: StreamDefinition) -> list[str]:
         """What a run of `self` would have to change to be a run of `other`.
 
-        The name and how far and how often a run goes (``limit``, ``report_every``, ``checkpoint_every``) are no
-        difference: they change nothing of what is learned.
+        The name, how far a run goes (``limit``) and how often it reports and writes checkpoints are no difference: they
+        change nothing of what is learned.
         """
-        free = {("name",), ("run", "limit"), ("run", "report_every"), ("run", "checkpoint_every")}
         before, after = dict(_leaves(self.values)), dict(_leaves(other.values))
         found = []
         for key in sorted(before.keys() | after.keys(), key=dotted):
-            if key not in free and before.get(key, _ABSENT) != after.get(key, _ABSENT):
+            if key not in _FREE and before.get(key, _ABSENT) != after.get(key, _ABSENT):
                 old = repr(before[key]) if key in before else "not set"
                 new = repr(after[key]) if key in after else "not set"
                 found.append(f"{dotted(key)}: {old} before, {new} now")
@@ -104,6 +132,36 @@ def load_definition(path: str | os.PathLike[str]) -> StreamDefinition:
     DefinitionError
         When the file cannot be read, is not TOML, or says something that no run can be made of: every mistake with
         ``file:line``, the key, what was found and what was expected.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from fwonline.loop.definition import load_definition
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "fish.toml"
+    ...     _ = path.write_text('''
+    ... source = "Phishing"
+    ... model = ["StandardScaler", { class = "FWClassifier", constraint = { class = "L1Ball", radius = 10.0 } }]
+    ... monitors = ["ROCAUC"]
+    ... run = { seed = 1, limit = 500 }
+    ... ''')
+    ...     definition = load_definition(path)
+    >>> summary = definition.build().run(definition.limit)
+    >>> summary.n_learned, round(summary.monitors["ROCAUC"], 1)
+    (500, 0.9)
+    """
+    definition = read_definition(path)
+    definition.check()
+    return definition
+
+
+def read_definition(path: str | os.PathLike[str]) -> StreamDefinition:
+    """Read a stream definition without asking whether a run can be made of it.
+
+    Raises
+    ------
+    DefinitionError
+        When the file cannot be read or is not TOML.
     """
     path = Path(path)
     try:
@@ -120,6 +178,4 @@ def load_definition(path: str | os.PathLike[str]) -> StreamDefinition:
         raise DefinitionError(f"{path}: {error.strerror}") from None
     values, lines = parse(text, str(path))
     name = values.get("name", path.stem)
-    definition = StreamDefinition(name=name, path=path, text=text, values=values, lines=lines)
-    definition.check()
-    return definition
+    return StreamDefinition(name=name, path=path, text=text, values=values, lines=lines)

@@ -72,7 +72,7 @@ def test_a_definition_builds_what_it_names(load, tmp_path):
     assert model.loss.weight_pos == 2
     assert isinstance(run.monitors[0].metric, metrics.ROCAUC)
     assert run.sinks == []
-    assert run.settings.seed == 7
+    assert definition.limit is None
 
 
 def test_building_twice_shares_nothing(load):
@@ -147,15 +147,15 @@ def test_paths_are_relative_to_the_definition_and_to_the_run(load, tmp_path):
         source = { class = "CSVSource", path = "data/in.csv", target = "y" }
         model = "LinearRegression"
         sinks = [{ class = "JSONLinesSink", path = "out.jsonl" }, { class = "CSVSink", path = "/dev/null" }]
-        run = { on_error = "skip", dead_letter = "rejected.jsonl" }
+        run = { dead_letter = "rejected.jsonl" }
         """
     )
     assert not list((tmp_path / "run").iterdir())  # loading opens nothing
     run = definition.build(tmp_path / "run")
     assert run.source.path == str(tmp_path / "data/in.csv")
     assert [sink.name for sink in run.sinks] == [str(tmp_path / "run/out.jsonl"), "/dev/null"]
-    assert run.settings.dead_letter.name == str(tmp_path / "run/rejected.jsonl")
-    for sink in (*run.sinks, run.settings.dead_letter):
+    assert run.dead_letter.name == str(tmp_path / "run/rejected.jsonl")
+    for sink in (*run.sinks, run.dead_letter):
         sink.close()
 
 
@@ -237,7 +237,15 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
             ["2: model[1].keys: expected a list, found the string 'a'"],
         ),
         (SMALL + "run = 3", ["3: run: expected a table, found 3"]),
-        (SMALL + "[run]\nlimit = 0", ["4: run.limit: limit must be positive, found 0"]),
+        (SMALL + "[run]\nlimit = 0", ["4: run.limit: expected an integer from 1 on, found 0"]),
+        (SMALL + "[run]\nsource = 1",
+         ["4: run.source: unknown key. Expected one of: seed, limit, on_error, dead_letter, checkpoint_every, "
+          "checkpoint_samples, report_every, report_samples, max_pending, expire_items, expire_seconds, check_values"]),
+        (SMALL + "[run]\nreport_every = -1", ["4: run.report_every: report_every must be positive, found -1"]),
+        (SMALL + '[run]\non_error = "ignore"',
+         ["4: run.on_error: on_error must be 'raise', 'skip' or 'dead-letter', found 'ignore'"]),
+        (SMALL + '[run]\non_error = "raise"\ndead_letter = "x"',
+         ["4: run.on_error: on_error='raise' and dead_letter=a sink do not go together"]),
         (SMALL + "[run]\nlimit = true", ["4: run.limit: expected an integer, found true"]),
         (SMALL + '[run]\nseed = "x"', ["4: run.seed: expected an integer, found the string 'x'"]),
     ],
