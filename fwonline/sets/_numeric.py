@@ -5,6 +5,7 @@ import numbers
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .atoms import Array
 
@@ -12,15 +13,19 @@ __all__ = [
     "check_integer",
     "check_positive",
     "euclidean_norm",
+    "is_real",
     "l1_norm",
+    "largest_positions",
+    "project_on_capped_simplex",
     "project_on_simplex",
+    "relative_magnitudes",
     "unit_vector",
 ]
 
 
 def check_positive(owner: object, name: str, value: Any) -> None:
     """Raise a ValueError unless `value` is a finite number > 0."""
-    if not (_is_real(value) and 0 < value < math.inf):
+    if not (is_real(value) and 0 < value < math.inf):
         raise ValueError(f"{type(owner).__name__}: {name} must be a finite number > 0, got {value!r}")
 
 
@@ -30,7 +35,8 @@ def check_integer(owner: object, name: str, value: Any, at_least: int) -> None:
         raise ValueError(f"{type(owner).__name__}: {name} must be an integer >= {at_least}, got {value!r}")
 
 
-def _is_real(value: Any) -> bool:
+def is_real(value: Any) -> bool:
+    """Whether the value is a real number, and not True or False."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -74,3 +80,54 @@ def project_on_simplex(x: Array, radius: float) -> Array:
     count = np.arange(1, candidates.size + 1)
     kept = int(np.flatnonzero(candidates * count > excess)[-1])
     return np.maximum(relative - excess[kept] / count[kept], 0.0)
+
+
+def relative_magnitudes(x: Array) -> Array:
+    """Return |x| as a vector, divided by its largest entry where that is not zero."""
+    magnitudes = np.abs(x).ravel()
+    largest = magnitudes.max()
+    return magnitudes / largest if largest > 0 else magnitudes
+
+
+def largest_positions(values: Array, count: int) -> npt.NDArray[np.intp]:
+    """Return where the `count` largest entries are, ascending; among equals the lowest positions. O(d)."""
+    if count >= values.size:
+        return np.arange(values.size)
+    threshold = np.partition(values, values.size - count)[values.size - count]
+    above = np.flatnonzero(values > threshold)
+    equal = np.flatnonzero(values == threshold)[: count - above.size]
+    return np.sort(np.concatenate([above, equal]))
+
+
+def project_on_capped_simplex(x: Array, count: int, cap: float) -> Array:
+    """Return the nearest point of {0 <= p <= cap, sum p = count cap}, for a whole `count` of at most x.size.
+
+    The point is clip(x - tau, 0, cap) for a tau within `cap` below the count-th largest entry. Relative to that entry,
+    what is `cap` or more above becomes cap and what is `cap` or more below becomes 0; among the others the sum is a
+    piecewise linear function of tau, known at its sorted breakpoints from cumulative sums. O(d + m log m) with m these
+    others.
+    """
+    flat = x.ravel()
+    pivot = np.partition(flat, flat.size - count)[flat.size - count]
+    with np.errstate(over="ignore"):
+        relative = x - pivot
+    between = np.sort(relative[(relative > -cap) & (relative < cap)])
+    total = cap * (count - int(np.count_nonzero(relative >= cap)))
+
+    from_top = np.concatenate([np.cumsum(between[::-1])[::-1], [0.0]])
+
+    def sum_above(tau: Array) -> Array:
+        first = np.searchsorted(between, tau, side="right")
+        return from_top[first] - tau * (between.size - first)
+
+    breakpoints = np.unique(np.clip(np.concatenate([between, between - cap]), -cap, 0.0))
+    sums = sum_above(breakpoints) - sum_above(breakpoints + cap)  # falls from at least `total` to less
+    segment = max(int(np.count_nonzero(sums >= total)) - 1, 0)
+    tau = breakpoints[segment : segment + 2].mean()
+    # Who is capped and who falls with tau is the same throughout a segment, and safest to see from its middle.
+    capped = between >= tau + cap
+    falling = (between > tau) & ~capped
+    if falling.any():
+        rest = total - cap * np.count_nonzero(capped)
+        tau = (between[falling].sum() - rest) / np.count_nonzero(falling)
+    return np.clip(relative - tau, 0.0, cap)

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Atom", "CoordinateAtom", "DenseAtom", "ZeroAtom"]
+__all__ = [
+    "Array",
+    "Atom",
+    "CoordinateAtom",
+    "DenseAtom",
+    "ProductAtom",
+    "ProjectorAtom",
+    "RankOneAtom",
+    "SparseAtom",
+    "ZeroAtom",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -170,3 +180,176 @@ class DenseAtom(Atom):
 
     def __repr__(self) -> str:
         return f"DenseAtom({self.values!r})"
+
+
+class SparseAtom(Atom):
+    """A point with a few non-zero entries: the k-sparse ball, groups, permutation matrices.
+
+    Parameters
+    ----------
+    indices
+        Positions of the stored entries in C order, each once. The atom takes both arrays over and makes them read-only.
+    values
+        The entries at these positions.
+    shape
+        Shape of the point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fwonline.sets.atoms import SparseAtom
+    >>> SparseAtom(np.array([0, 3]), np.array([1.0, -1.0]), (2, 2)).to_dense()
+    array([[ 1.,  0.],
+           [ 0., -1.]])
+    """
+
+    __slots__ = ("indices", "values")
+
+    def __init__(self, indices: npt.NDArray[np.intp], values: Array, shape: tuple[int, ...]):
+        super().__init__(shape)
+        indices.flags.writeable = values.flags.writeable = False
+        self.indices = indices
+        self.values = values
+
+    @property
+    def nnz(self) -> int:
+        return self.indices.size
+
+    def dot(self, g: Array) -> float:
+        return float(np.dot(self.values, g.flat[self.indices]))
+
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        out.flat[self.indices] += scale * self.values
+
+    def _key(self) -> tuple[Any, ...]:
+        order = np.argsort(self.indices)
+        return self.indices[order].tobytes(), (self.values[order] + 0.0).tobytes()
+
+    def __repr__(self) -> str:
+        return f"SparseAtom(indices={self.indices!r}, values={self.values!r}, shape={self.shape})"
+
+
+class RankOneAtom(Atom):
+    """The matrix `sigma u v^T`: every vertex of the nuclear ball and of the spectraplex.
+
+    `dot` takes whatever multiplies a vector: a dense array, a scipy sparse matrix or a LinearOperator.
+
+    Parameters
+    ----------
+    sigma
+        The factor.
+    u
+        Column vector, length m. The atom takes both arrays over and makes them read-only.
+    v
+        Row vector, length n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fwonline.sets.atoms import RankOneAtom
+    >>> atom = RankOneAtom(2.0, np.array([1.0, 0.0]), np.array([0.0, -1.0, 0.0]))
+    >>> atom.to_dense()
+    array([[ 0., -2.,  0.],
+           [ 0.,  0.,  0.]])
+    >>> atom.nnz
+    5
+    """
+
+    __slots__ = ("sigma", "u", "v")
+
+    def __init__(self, sigma: float, u: Array, v: Array):
+        super().__init__((u.size, v.size))
+        u.flags.writeable = v.flags.writeable = False
+        self.sigma = sigma
+        self.u = u
+        self.v = v
+
+    @property
+    def nnz(self) -> int:
+        return self.u.size + self.v.size
+
+    def dot(self, g: Any) -> float:
+        return self.sigma * float(self.u @ (g @ self.v))
+
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        out += np.outer((scale * self.sigma) * self.u, self.v)
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.sigma, (self.u + 0.0).tobytes(), (self.v + 0.0).tobytes()
+
+    def __repr__(self) -> str:
+        return f"RankOneAtom(sigma={self.sigma}, u={self.u!r}, v={self.v!r})"
+
+
+class ProjectorAtom(Atom):
+    """The matrix `V V^T` with orthonormal columns in V: every vertex of the Fantope.
+
+    Parameters
+    ----------
+    vectors
+        V, of shape (n, k). The atom takes the array over and makes it read-only.
+    """
+
+    __slots__ = ("vectors",)
+
+    def __init__(self, vectors: Array):
+        super().__init__((vectors.shape[0], vectors.shape[0]))
+        vectors.flags.writeable = False
+        self.vectors = vectors
+
+    @property
+    def nnz(self) -> int:
+        return self.vectors.size
+
+    def dot(self, g: Any) -> float:
+        return float(np.vdot(self.vectors, g @ self.vectors))
+
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        out += (scale * self.vectors) @ self.vectors.T
+
+    def _key(self) -> tuple[Any, ...]:
+        return ((self.vectors + 0.0).tobytes(),)
+
+    def __repr__(self) -> str:
+        return f"ProjectorAtom({self.vectors!r})"
+
+
+class ProductAtom(Atom):
+    """Atoms side by side, each in its own stretch of one long vector.
+
+    Parameters
+    ----------
+    atoms
+        The atoms, in the order of their stretches.
+    """
+
+    __slots__ = ("atoms",)
+
+    def __init__(self, atoms: tuple[Atom, ...]):
+        super().__init__((sum(atom.size for atom in atoms),))
+        self.atoms = atoms
+
+    @property
+    def nnz(self) -> int:
+        return sum(atom.nnz for atom in self.atoms)
+
+    def dot(self, g: Array) -> float:
+        return math.fsum(atom.dot(part) for atom, part in zip(self.atoms, self._split(g), strict=True))
+
+    def add_to(self, out: Array, scale: float = 1.0) -> None:
+        for atom, part in zip(self.atoms, self._split(out), strict=True):
+            atom.add_to(part, scale)
+
+    def _split(self, array: Array) -> list[Array]:
+        parts, start = [], 0
+        for atom in self.atoms:
+            # A stretch of a vector reshapes to a view, even where the vector is strided.
+            parts.append(array[start : start + atom.size].reshape(atom.shape))
+            start += atom.size
+        return parts
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.atoms
+
+    def __repr__(self) -> str:
+        return f"ProductAtom({self.atoms!r})"

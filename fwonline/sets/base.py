@@ -28,8 +28,8 @@ class ConvexSet(base.Base, abc.ABC):
     nothing is learned. Unless its parameters fix a dimension, a set lives in every dimension, so features may appear
     later. Sets of vectors take an array of any shape and read it as the vector of its entries.
 
-    A new set implements `_lmo`, `diameter`, `initial_point`, `_magnitude` and either `_project` or `_violation`; the
-    public methods check the input and call these.
+    A new set implements `_lmo`, `diameter`, `_scale`, and either `_project` or both `_violation` and `_initial_point`;
+    the public methods check the input and call these.
     """
 
     # The oracle
@@ -69,17 +69,17 @@ class ConvexSet(base.Base, abc.ABC):
         return euclidean_norm(x - self._project(x))
 
     def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
-        """Whether `violation(x)` is at most `tol` times the magnitude of the set (its radius, its largest bound).
+        """Whether `violation(x)` is at most `tol` times the scale of the set (its radius, its largest bound).
 
         With `tol=0` this holds exactly where `violation(x) == 0`.
         """
         if not tol >= 0:
             raise ValueError(f"tol must be a number >= 0, got {tol!r}")
-        return self.violation(x) <= tol * self._magnitude
+        x = self._array("point", x)
+        return self.violation(x) <= tol * self._scale(x.shape)
 
-    @property
     @abc.abstractmethod
-    def _magnitude(self) -> float:
+    def _scale(self, shape: tuple[int, ...]) -> float:
         """Size of the numbers that describe the set, the unit of `contains`' tolerance."""
 
     # Geometry
@@ -100,9 +100,12 @@ class ConvexSet(base.Base, abc.ABC):
             the set do not say.
         """
 
-    @abc.abstractmethod
-    def initial_point(self, shape: Shape) -> Array:
-        """Return a new array, the point of the set where learning starts: the origin where it is in the set."""
+    def initial_point(self, shape: Shape | None = None) -> Array:
+        """Return, as a new array, the point of the set nearest to the origin: where learning starts."""
+        return self._initial_point(self._resolve_shape(shape))
+
+    def _initial_point(self, shape: tuple[int, ...]) -> Array:
+        return self._project(np.zeros(shape))
 
     @property
     def can_project(self) -> bool:
@@ -138,12 +141,18 @@ class ConvexSet(base.Base, abc.ABC):
     # Checks shared by the sets
 
     def _array(self, what: str, value: npt.ArrayLike) -> Array:
-        array = np.asarray(value, dtype=np.float64)
-        if array.ndim == 0 or array.size == 0:
-            raise ValueError(f"{self}: the {what} must be an array with at least one entry, got shape {array.shape}")
-        if self.shape is not None and array.shape != self.shape:
-            raise ValueError(f"{self}: the {what} has shape {array.shape}, the points of the set have {self.shape}")
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self}: the {what} must be an array of numbers, got {type(value).__name__}") from None
+        self._check_shape(what, array.shape)
         return array
+
+    def _check_shape(self, what: str, shape: tuple[int, ...]) -> None:
+        if math.prod(shape) == 0 or not shape:
+            raise ValueError(f"{self}: the {what} must be an array with at least one entry, got shape {shape}")
+        if self.shape is not None and shape != self.shape:
+            raise ValueError(f"{self}: the {what} has shape {shape}, the points of the set have {self.shape}")
 
     def _finite(self, what: str, value: npt.ArrayLike) -> Array:
         array = self._array(what, value)
@@ -162,8 +171,7 @@ class ConvexSet(base.Base, abc.ABC):
         resolved = (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)  # type: ignore[arg-type]
         if not resolved or any(n < 1 for n in resolved):
             raise ValueError(f"shape must be one or more positive integers, got {shape!r}")
-        if self.shape is not None and resolved != self.shape:
-            raise ValueError(f"{self}: shape is {resolved}, the points of the set have {self.shape}")
+        self._check_shape("point asked for", resolved)
         return resolved
 
     # Values: shown, compared and hashed by their parameters

@@ -7,15 +7,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._numeric import check_positive, euclidean_norm, l1_norm, project_on_simplex, unit_vector
+from ._numeric import (
+    check_positive,
+    euclidean_norm,
+    is_real,
+    l1_norm,
+    project_on_simplex,
+    relative_magnitudes,
+    unit_vector,
+)
 from .atoms import Array, Atom, CoordinateAtom, DenseAtom
 from .base import ConvexSet, Shape
 
-__all__ = ["Box", "L1Ball", "L2Ball", "LInfBall", "NormBall"]
+__all__ = ["Box", "L1Ball", "L2Ball", "LInfBall", "LpBall", "NormBall"]
 
 
 class NormBall(ConvexSet):
     """The ball `{x : norm(x) <= radius}` of some norm: what such sets have in common.
+
+    `violation` is the Euclidean distance to the ball where it has a projection; elsewhere it is `norm(x) - radius`,
+    which is the distance measured in the ball's own norm.
 
     Parameters
     ----------
@@ -32,15 +43,17 @@ class NormBall(ConvexSet):
         yield {"radius": 1.0}
         yield {"radius": 10}
 
-    @property
-    def _magnitude(self) -> float:
+    def _scale(self, shape: tuple[int, ...]) -> float:
         return float(self.radius)
 
     def _violation(self, x: Array) -> float:
-        return 0.0 if self._norm(x) <= self.radius else euclidean_norm(x - self._project(x))
+        excess = self._norm(x) - self.radius
+        if excess <= 0:
+            return 0.0
+        return super()._violation(x) if self.can_project else excess
 
-    def initial_point(self, shape: Shape) -> Array:
-        return np.zeros(self._resolve_shape(shape))
+    def _initial_point(self, shape: tuple[int, ...]) -> Array:
+        return np.zeros(shape)
 
 
 class L1Ball(NormBall):
@@ -84,7 +97,7 @@ class L1Ball(NormBall):
     def _project(self, x: Array) -> Array:
         if l1_norm(x) <= self.radius:
             return x.copy()
-        return np.copysign(project_on_simplex(np.abs(x), float(self.radius)), x)
+        return np.copysign(project_on_simplex(np.abs(x), float(self.radius)), x) + 0.0  # no -0.0
 
     def diameter(self, shape: Shape | None = None) -> float:
         return 2.0 * self.radius
@@ -164,6 +177,72 @@ class LInfBall(NormBall):
         return 2.0 * self.radius * math.sqrt(math.prod(self._resolve_shape(shape)))
 
 
+class LpBall(NormBall):
+    """The lp ball `{x : (sum |x_i|^p)^(1/p) <= radius}` for p >= 1.
+
+    The LMO costs O(d): with `1/p + 1/q = 1` it returns the dense point `-radius sign(g_i) (|g_i| / ||g||_q)^(q - 1)`,
+    and `radius e_0` where g is zero. For p = 1, 2 and infinity the set does what `L1Ball`, `L2Ball` and `LInfBall` do;
+    for the other p there is no projection and `violation` is `norm(x) - radius`.
+
+    Parameters
+    ----------
+    p
+        Exponent, at least 1; `math.inf` is allowed.
+    radius
+        Largest norm, finite and > 0.
+
+    Examples
+    --------
+    >>> from fwonline import sets
+    >>> ball = sets.LpBall(p=3.0, radius=9.0)
+    >>> ball.norm([3.0, 4.0, 5.0])
+    6.0
+    >>> ball.lmo([0.0, -2.0]).to_dense()
+    array([0., 9.])
+    """
+
+    def __init__(self, p: float, radius: float):
+        super().__init__(radius)
+        if not is_real(p) or not p >= 1:
+            raise ValueError(f"LpBall: p must be a number >= 1, or infinite, got {p!r}")
+        self.p = p
+        same: dict[float, type[L1Ball | L2Ball | LInfBall]] = {1.0: L1Ball, 2.0: L2Ball, math.inf: LInfBall}
+        self._same = same[float(p)](radius) if float(p) in same else None
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"p": 1.5, "radius": 1.0}
+        yield {"p": math.inf, "radius": 10}
+
+    def _lmo(self, g: Array) -> Atom:
+        if self._same:
+            return self._same.lmo(g)
+        magnitudes = relative_magnitudes(g).reshape(g.shape)
+        if not magnitudes.any():
+            magnitudes.flat[0] = 1.0
+        exponent = 1.0 / (self.p - 1.0)  # q - 1
+        powers = magnitudes**exponent
+        size = float((magnitudes * powers).sum()) ** (1.0 / self.p)
+        return DenseAtom(np.where(g > 0, -1.0, 1.0) * powers * (self.radius / size))
+
+    def _norm(self, x: Array) -> float:
+        if self._same:
+            return self._same.norm(x)
+        return float(np.abs(x).max()) * float((relative_magnitudes(x) ** self.p).sum()) ** (1.0 / self.p)
+
+    @property
+    def can_project(self) -> bool:
+        return self._same is not None
+
+    def _project(self, x: Array) -> Array:
+        return self._same.project(x) if self._same else super()._project(x)
+
+    def diameter(self, shape: Shape | None = None) -> float:
+        if self.p <= 2:
+            return 2.0 * self.radius
+        return 2.0 * self.radius * math.prod(self._resolve_shape(shape)) ** (0.5 - 1.0 / self.p)
+
+
 class Box(ConvexSet):
     """The box `{x : lower <= x <= upper}`, entry by entry.
 
@@ -227,8 +306,7 @@ class Box(ConvexSet):
     def shape(self) -> tuple[int, ...] | None:
         return self._bounds[0].shape or None
 
-    @property
-    def _magnitude(self) -> float:
+    def _scale(self, shape: tuple[int, ...]) -> float:
         return max(float(np.abs(bound).max()) for bound in self._bounds)
 
     def _lmo(self, g: Array) -> Atom:
@@ -243,6 +321,3 @@ class Box(ConvexSet):
             self._resolve_shape(shape)
             return euclidean_norm(upper - lower)
         return float(upper - lower) * math.sqrt(math.prod(self._resolve_shape(shape)))
-
-    def initial_point(self, shape: Shape) -> Array:
-        return self._project(np.zeros(self._resolve_shape(shape)))

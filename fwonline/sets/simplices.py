@@ -23,8 +23,7 @@ class _Simplex(ConvexSet):
         yield {}
         yield {"radius": 10}
 
-    @property
-    def _magnitude(self) -> float:
+    def _scale(self, shape: tuple[int, ...]) -> float:
         return float(self.radius)
 
 
@@ -66,10 +65,6 @@ class ProbabilitySimplex(_Simplex):
         single = shape is not None and math.prod(self._resolve_shape(shape)) == 1
         return 0.0 if single else math.sqrt(2.0) * self.radius
 
-    def initial_point(self, shape: Shape) -> Array:
-        resolved = self._resolve_shape(shape)
-        return np.full(resolved, self.radius / math.prod(resolved))
-
 
 class UnitSimplex(_Simplex):
     """The simplex with the origin, `{x >= 0 : sum x_i <= radius}`: non-negative and sparse.
@@ -105,6 +100,3 @@ class UnitSimplex(_Simplex):
         """Return `sqrt(2) radius`, the distance of two vertices; `radius` where `shape` says one feature."""
         single = shape is not None and math.prod(self._resolve_shape(shape)) == 1
         return float(self.radius) if single else math.sqrt(2.0) * self.radius
-
-    def initial_point(self, shape: Shape) -> Array:
-        return np.zeros(self._resolve_shape(shape))

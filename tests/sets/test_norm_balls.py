@@ -126,3 +126,37 @@ def test_sets_that_offer_no_norm_or_projection_say_so():
     with pytest.raises(NotImplementedError, match=r"Box\(lower=0.0, upper=1.0\) is not the ball of a norm"):
         sets.Box(0.0, 1.0).norm([1.0])
     assert sets.Box(0.0, 1.0).can_project
+
+
+@pytest.mark.parametrize("p", [0.5, 0, -1.0, math.nan, -math.inf, None, "2", True])
+def test_an_exponent_is_at_least_one(p):
+    with pytest.raises(ValueError, match="LpBall: p must be a number >= 1, or infinite, got"):
+        sets.LpBall(p, 1.0)
+
+
+@pytest.mark.parametrize("p", [1.001, 1.5, 2.5, 3, 50.0, 1e6])
+def test_the_lp_ball_attains_the_dual_norm(p):
+    """Hoelder: the minimum of <s, g> over the ball is -radius ||g||_q."""
+    q = p / (p - 1)
+    for g in np.random.default_rng(0).normal(size=(20, 6)):
+        atom = sets.LpBall(p, 2.0).lmo(g)
+        largest = np.abs(g).max()
+        dual = largest * np.sum(np.abs(g / largest) ** q) ** (1 / q)
+        assert atom.dot(g) == pytest.approx(-2.0 * dual, rel=1e-9)
+        assert sets.LpBall(p, 2.0).norm(atom.to_dense()) == pytest.approx(2.0, rel=1e-9)
+
+
+def test_the_lp_ball_is_the_classical_ones_at_its_ends():
+    g = np.array([1.0, -3.0, 0.0, 2.0])
+    for p, twin in ((1, sets.L1Ball(2.0)), (2.0, sets.L2Ball(2.0)), (math.inf, sets.LInfBall(2.0))):
+        ball = sets.LpBall(p, 2.0)
+        assert ball.lmo(g) == twin.lmo(g)
+        assert ball.norm(g) == twin.norm(g)
+        assert ball.diameter(4) == twin.diameter(4)
+        np.testing.assert_array_equal(ball.project(g), twin.project(g))
+    assert not sets.LpBall(3, 2.0).can_project
+    with pytest.raises(NotImplementedError, match=r"LpBall\(p=3, radius=2.0\) has no cheap projection"):
+        sets.LpBall(3, 2.0).project(g)
+    assert sets.LpBall(3, 2.0).violation([0.0, 5.0]) == 3.0
+    with pytest.raises(ValueError, match="give `shape`"):
+        sets.LpBall(3, 2.0).diameter()

@@ -1,0 +1,152 @@
+"""Ellipsoids."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._numeric import check_positive, euclidean_norm, unit_vector
+from .atoms import Array, Atom, DenseAtom
+from .base import ConvexSet, Shape
+
+__all__ = ["Ellipsoid"]
+
+
+class Ellipsoid(ConvexSet):
+    """The ellipsoid `{x : (x - center)^T matrix (x - center) <= radius^2}`.
+
+    The LMO returns the dense point `center - radius matrix^-1 g / sqrt(g^T matrix^-1 g)`. An eigendecomposition,
+    O(d^3), is made once; then the LMO costs O(d^2), and so does the projection, which solves for one multiplier by
+    Newton's method. With a diagonal matrix everything is O(d).
+
+    Parameters
+    ----------
+    matrix
+        A symmetric positive definite matrix of shape (d, d), or its diagonal alone, of shape (d,).
+    center
+        The centre, of shape (d,); None for the origin.
+    radius
+        Finite and > 0.
+
+    Examples
+    --------
+    >>> from fwonline import sets
+    >>> ellipsoid = sets.Ellipsoid([1.0, 4.0], center=[1.0, 0.0], radius=2.0)
+    >>> ellipsoid.lmo([0.0, -1.0]).to_dense()
+    array([1., 1.])
+    >>> ellipsoid.diameter()
+    4.0
+    >>> ellipsoid.project([5.0, 0.0])
+    array([3., 0.])
+    """
+
+    def __init__(self, matrix: npt.ArrayLike, center: npt.ArrayLike | None = None, radius: float = 1.0):
+        check_positive(self, "radius", radius)
+        self.matrix = matrix
+        self.center = center
+        self.radius = radius
+        self._curvatures, self._axes = self._decompose()
+        self._center = self._checked_center()
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"matrix": [[2.0, 1.0], [1.0, 2.0]]}
+
+    def _decompose(self) -> tuple[Array, Array | None]:
+        """Return the eigenvalues and the eigenvectors as columns; None in place of the identity."""
+        try:
+            matrix = np.array(self.matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("Ellipsoid: matrix must be an array of numbers") from None
+        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+        if matrix.size == 0 or not (matrix.ndim == 1 or square):
+            raise ValueError(f"Ellipsoid: matrix must have shape (d, d) or (d,), got {matrix.shape}")
+        if not np.isfinite(matrix).all():
+            raise ValueError("Ellipsoid: matrix must be finite everywhere")
+        if matrix.ndim == 1:
+            curvatures, axes = matrix, None
+        else:
+            if np.abs(matrix - matrix.T).max() > 1e-12 * np.abs(matrix).max():
+                raise ValueError("Ellipsoid: matrix must be symmetric")
+            curvatures, axes = np.linalg.eigh(matrix)
+        rounding = 0.0 if axes is None else 1e-15 * curvatures.max()
+        if curvatures.min() <= rounding:
+            raise ValueError(
+                f"Ellipsoid: matrix must be positive definite, its smallest eigenvalue is {curvatures.min():.3g}"
+                f" and its largest {curvatures.max():.3g}"
+            )
+        return curvatures, axes
+
+    def _checked_center(self) -> Array:
+        if self.center is None:
+            return np.zeros(self._curvatures.size)
+        try:
+            center = np.array(self.center, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("Ellipsoid: center must be an array of numbers") from None
+        if center.shape != self._curvatures.shape or not np.isfinite(center).all():
+            raise ValueError(f"Ellipsoid: center must be finite, of shape {self._curvatures.shape}, got {center!r}")
+        return center
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return self._curvatures.shape
+
+    def _scale(self, shape: tuple[int, ...]) -> float:
+        return self.radius / math.sqrt(self._curvatures.min()) + euclidean_norm(self._center)
+
+    def _to_axes(self, x: Array) -> Array:
+        return x if self._axes is None else x @ self._axes
+
+    def _from_axes(self, y: Array) -> Array:
+        return y if self._axes is None else self._axes @ y
+
+    def _lmo(self, g: Array) -> Atom:
+        if not g.any():
+            g = -np.eye(1, g.size)[0]
+        roots = np.sqrt(self._curvatures)
+        steepest = unit_vector(self._to_axes(g / np.abs(g).max()) / roots)
+        return DenseAtom(self._center - self._from_axes(steepest / roots * float(self.radius)))
+
+    def _violation(self, x: Array) -> float:
+        return 0.0 if self._size(self._to_axes(x - self._center)) <= self.radius else super()._violation(x)
+
+    def _size(self, y: Array) -> float:
+        return euclidean_norm(np.sqrt(self._curvatures) * y)
+
+    def _norm(self, x: Array) -> float:
+        if self._center.any():
+            return super()._norm(x)
+        return self._size(self._to_axes(x))
+
+    def _project(self, x: Array) -> Array:
+        """Project: in the axes, y_i / (1 + mu c_i) with the mu >= 0 that brings the point to the boundary.
+
+        1 / size is a concave increasing function of mu, nearly a straight line, so Newton's method on
+        1 / size(mu) = 1 / radius climbs from mu = 0 to the root without ever passing it.
+        """
+        y = self._to_axes(x - self._center)
+        if self._size(y) <= self.radius:
+            return x.copy()
+        unit = float(np.abs(y).max())
+        y = y / unit
+        radius = self.radius / unit
+        steepness = self._curvatures / self._curvatures.max()
+        roots = np.sqrt(self._curvatures)
+        mu = 0.0
+        for _ in range(200):
+            shrunk = roots * y / (1.0 + mu * steepness)
+            size = euclidean_norm(shrunk)
+            slope = float(np.sum(np.square(shrunk / size) * steepness / (1.0 + mu * steepness)))
+            step = (size / radius - 1.0) / slope
+            mu += step
+            if step <= 1e-15 * mu:
+                break
+        shrunk = y / (1.0 + mu * steepness)
+        return self._center + self._from_axes(shrunk * (float(self.radius) / self._size(shrunk)))
+
+    def diameter(self, shape: Shape | None = None) -> float:
+        self._resolve_shape(shape)
+        return 2.0 * self.radius / math.sqrt(self._curvatures.min())
