@@ -1,10 +1,10 @@
 """A sum under sparse updates, and the coordinate an LMO picks from it.
 
 The LMO of the l1 ball wants argmax |u_j|, that of the simplices argmin u_j: both maximise a key. Coordinates come in
-blocks of 64 and blocks in groups of 32; ``bound[b]`` is at least every key of block b, ``group[g]`` at least every bound
-of group g. An update raises them in O(1), and almost always only compares; when a key falls nothing is done. Finding
-the best looks into the block on top: if its bound is met the answer is there, otherwise the bound comes down to what the
-block holds, and the next block on top is looked into. That costs d / 2048 comparisons and a few blocks.
+blocks of 64 and blocks in groups of 32; ``bound[b]`` is at least every key of block b, ``group[g]`` at least every
+bound of group g. An update raises them in O(1), and almost always only compares; when a key falls nothing is done.
+Finding the best looks into the block on top: if its bound is met the answer is there, otherwise the bound comes down
+to what the block holds, and the next block on top is looked into. That costs d / 2048 comparisons and a few blocks.
 
 Ties go to the lowest ``rank``, which hangs on a feature's name alone, so that neither the order of keys in a dict nor
 that of first appearances shows in a model.

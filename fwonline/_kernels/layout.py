@@ -59,6 +59,8 @@ BATCH, STEPS = 14, 15
 N_SUMS = 16        # times u was summed anew
 DRAW = 17          # stamp of the batch drawn last
 N_EXACT = 18       # exact gradients of the whole objective
+MODE = 19          # how OFW knows its gradient
+NONZEROS = 20      # of w, as projections list them
 CNT = 24
 
 # --- sets ---

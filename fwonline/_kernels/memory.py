@@ -1,8 +1,8 @@
 """The memory of a finite sum: the samples an optimizer holds, their derivatives alpha_i, and u = sum_i alpha_i x_i.
 
 Rows live one after another in a circular pool (``pool_idx``, ``pool_val``); since the oldest leaves first, the pool
-never fragments. ``rows[i]`` is (start, length, stamp of the last batch drawn), ``duals[i]`` is (alpha_i, y_i, ||x_i||_inf). The same
-kernels run on a whole CSR matrix offline: its rows are then the pool.
+never fragments. ``rows[i]`` is (start, length, stamp of the last batch drawn), ``duals[i]`` is (alpha_i, y_i,
+||x_i||_inf). The same kernels run on a whole CSR matrix offline: its rows are then the pool.
 
 Rounding. u is a long sum of additions and removals, and each of them errs by at most 2^-53 times the largest value
 that the entry can have, MASS = sum_i |alpha_i| ||x_i||_inf. DRIFT adds these up; when it passes

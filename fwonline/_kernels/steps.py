@@ -56,7 +56,7 @@ UPKEEP = 4096
 
 
 @part
-def _bounds(num, cnt, j):
+def bounds(num, cnt, j):
     """The interval of coordinate j in a box."""
     kind = cnt[SET]
     if kind == LINF:
@@ -138,7 +138,7 @@ def _dense_direction(v, u, num, cnt):
     elif top > 0.0:
         for j in range(d):
             if u[j] != 0.0:
-                lower, upper = _bounds(num, cnt, j)
+                lower, upper = bounds(num, cnt, j)
                 s = lower if u[j] > 0.0 else upper
                 support += u[j] * s
                 distance += (s - v[j]) * (s - v[j])
@@ -218,7 +218,7 @@ def _advance_dense(v, u, num, cnt, gamma):
         for j in range(d):
             # Where the gradient is zero every value of the interval is optimal; the one held is kept.
             if u[j] != 0.0:
-                lower, upper = _bounds(num, cnt, j)
+                lower, upper = bounds(num, cnt, j)
                 v[j] = min(max(keep * v[j] + gamma * (lower if u[j] > 0.0 else upper), lower), upper)
 
 
@@ -239,7 +239,7 @@ def upkeep(v, u, num, cnt):
         if size > num[SET_P] or (kind == SIMPLEX and size > 0.0):
             shrink = num[SET_P] / size
     elif kind == L2:
-        top, _, square = _sums(w, w)
+        _top, _, square = _sums(w, w)
         if square > num[SET_P] * num[SET_P]:
             shrink = num[SET_P] / math.sqrt(square)
     if shrink != 1.0:

@@ -3,7 +3,9 @@
 from fwonline.optim import schedules
 from fwonline.optim.base import Optimizer
 from fwonline.optim.momentum import MomentumFW
+from fwonline.optim.ofw import OFW
 from fwonline.optim.one_sample import OneSampleFW
+from fwonline.optim.projected import ProjectedSGD
 from fwonline.optim.sfw import SFW
 
-__all__ = ["SFW", "MomentumFW", "OneSampleFW", "Optimizer", "schedules"]
+__all__ = ["OFW", "SFW", "MomentumFW", "OneSampleFW", "Optimizer", "ProjectedSGD", "schedules"]

@@ -125,6 +125,11 @@ class Optimizer(base.Base):
         return self._count(layout.N_GRADIENTS)
 
     @property
+    def n_exact_gradients(self) -> int:
+        """Gradients of the whole objective taken exactly."""
+        return self._count(layout.N_EXACT)
+
+    @property
     def n_lmo(self) -> int:
         """Linear minimisations."""
         return self._count(layout.N_LMO)

@@ -168,14 +168,13 @@ class AdaGradStep(Schedule):
 
     Examples
     --------
-    >>> from fwonline import linear_model, optim, sets
-    >>> model = linear_model.FWRegressor(
-    ...     sets.L1Ball(1.0), optim.SFW(100, schedule=optim.schedules.AdaGradStep()), seed=1
-    ... )
-    >>> for i in range(200):
-    ...     model.learn_one({"a": i % 3, "b": 1.0}, 0.5 * (i % 3))
-    >>> round(model.predict_one({"a": 2.0, "b": 1.0}), 1)
-    1.0
+    >>> import numpy as np
+    >>> from fwonline import optim, sets
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> sfw = optim.SFW(batch_size=10, schedule=optim.schedules.AdaGradStep())
+    >>> result = sfw.minimize(X, X[:, 1], constraint=sets.L1Ball(2.0), steps=5_000, seed=0)
+    >>> bool(result.fun < 1e-3)
+    True
     """
 
     def __init__(self, scale: float = 1.0):

@@ -1,0 +1,389 @@
+"""Online Frank-Wolfe for regret (Hazan, Kale 2012)."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+from river import optim as river_optim
+
+from fwonline._kernels import coordinates, layout, memory, stream
+from fwonline._kernels.layout import (
+    DOT,
+    INDEX,
+    INTERCEPT,
+    LIVE,
+    LOSS_KIND,
+    LOSS_P,
+    LOSS_Q,
+    MODE,
+    N_EXACT,
+    N_GRADIENTS,
+    NEED_POOL,
+    OK,
+    SEEN,
+    SET,
+    SINCE,
+    U_SCALE,
+    UNIT_SIMPLEX,
+    W_SCALE,
+    D,
+    jit,
+    part,
+)
+from fwonline.losses import loss_derivative, loss_value
+from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.memory_run import MemoryRun
+from fwonline.optim.one_sample import enter as enter_recursive
+from fwonline.optim.run import resized
+from fwonline.optim.schedules import Power, Schedule
+from fwonline.optim.stream_run import StreamRun
+
+__all__ = ["OFW"]
+
+# How the gradient of F_t is known.
+STATISTICS, SAMPLES, RECURSION = 0, 1, 2
+
+
+@jit
+def gradient_from_statistics(v, u, bound, group, num, cnt, H, b, m):
+    """u = H w + intercept m - b; 2 u / t is the gradient of the mean of (<x_i, w> + intercept - y_i)^2. O(d^2)."""
+    d = cnt[D]
+    for j in range(d):
+        u[j] = num[INTERCEPT] * m[j] - b[j]
+    for k in range(d):
+        w = v[k] * num[W_SCALE]
+        if w != 0.0:
+            for j in range(d):
+                u[j] += w * H[k, j]
+    finish_statistics(v, u, bound, group, num, cnt)
+
+
+@jit
+def finish_statistics(v, u, bound, group, num, cnt):
+    """<u, w> and the bounds of u's blocks, after all of u has changed; O(d)."""
+    d = cnt[D]
+    dot = 0.0
+    for j in range(d):
+        dot += u[j] * v[j]
+    num[DOT] = dot * num[W_SCALE]
+    if cnt[SET] <= UNIT_SIMPLEX and d > 0:
+        coordinates.rebuild(cnt[SET], u, bound, group, d)
+
+
+@jit
+def enter_statistics(v, u, bound, group, num, cnt, H, b, m, idx, val, start, stop, y, prediction, intercept):
+    """f_t joins the sums, and u follows: u += (prediction - y) x, and the intercept's last move times m."""
+    d = cnt[D]
+    for k in range(start, stop):
+        i, x = idx[k], val[k]
+        for n in range(start, stop):
+            H[i, idx[n]] += x * val[n]
+        b[i] += y * x
+        u[i] += (prediction - y) * x
+        m[i] += x
+    change = num[INTERCEPT] - intercept
+    if change != 0.0:
+        for j in range(d):
+            u[j] += change * m[j]
+    num[U_SCALE] = 2.0 / cnt[SEEN]
+    finish_statistics(v, u, bound, group, num, cnt)
+
+
+@jit
+def follow(v, u, bound, group, num, cnt, H, b, m):
+    """u at the iterate that a step has reached: O(d) after a coordinate atom, O(d^2) after a dense one."""
+    gamma = num[layout.GAMMA]
+    # Rounding fades with every step; taken anew every 2^12 steps or d, whichever is more, it never adds up.
+    if cnt[SET] > UNIT_SIMPLEX or gamma >= 1.0 or cnt[SINCE] == 0:
+        gradient_from_statistics(v, u, bound, group, num, cnt, H, b, m)
+        return
+    if cnt[INDEX] == -2:
+        return
+    j = cnt[INDEX]
+    atom = num[layout.ATOM] if j >= 0 else 0.0
+    for i in range(cnt[D]):
+        # u = H w + c: the part c = intercept m - b does not shrink with w
+        c = num[INTERCEPT] * m[i] - b[i]
+        u[i] = (1.0 - gamma) * u[i] + gamma * (c + (atom * H[j, i] if j >= 0 else 0.0))
+    finish_statistics(v, u, bound, group, num, cnt)
+
+
+@part
+def enter_sample(
+    v,
+    u,
+    rank,
+    bound,
+    group,
+    num,
+    cnt,
+    rows,
+    duals,
+    pool_idx,
+    pool_val,
+    at,
+    idx,
+    val,
+    start,
+    stop,
+    y,
+    margin,
+    alpha,
+    largest,
+):
+    """One more sample is remembered."""
+    memory.store(num, cnt, rows, duals, pool_idx, pool_val, cnt[LIVE], at, idx, val, start, stop, y, alpha, largest)
+    memory.add_sample(u, rank, bound, group, num, cnt, idx, val, start, stop, alpha, margin)
+    num[U_SCALE] = 1.0 / cnt[LIVE]
+
+
+@jit
+def learn(
+    v,
+    u,
+    rank,
+    bound,
+    group,
+    num,
+    cnt,
+    rows,
+    duals,
+    pool_idx,
+    pool_val,
+    everyone,
+    old,
+    H,
+    b,
+    m,
+    indptr,
+    idx,
+    val,
+    ys,
+    first,
+    last,
+):
+    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
+    bits = val.view(layout.INT64)
+    for i in range(first, last):
+        start, stop, y = indptr[i], indptr[i + 1], ys[i]
+        status, largest = memory.check_values(bits, start, stop, y)
+        if status != OK:
+            return status
+        margin = num[W_SCALE] * memory.sparse_dot(v, idx, val, start, stop)
+        prediction = margin + num[INTERCEPT]
+        alpha = loss_derivative(kind, p, q, y, prediction)
+        before = 0.0
+        old_alpha = 0.0
+        if cnt[MODE] == RECURSION:
+            before = stream.old_margin(num, cnt, old, idx, val, start, stop, margin)
+            old_alpha = loss_derivative(kind, p, q, y, before + num[INTERCEPT])
+        status = memory.check_contribution(abs(alpha) + abs(old_alpha), largest)
+        if status != OK:
+            return status
+        at = np.int64(0)
+        if cnt[MODE] == SAMPLES:
+            if cnt[LIVE] == rows.shape[0]:
+                cnt[MODE] = RECURSION
+                return NEED_POOL  # the caller lets the memory go, and comes again
+            at = memory.room(rows, cnt, pool_idx.size, stop - start)
+            if at < 0:
+                return NEED_POOL
+        memory.note_play(num, cnt, y, prediction, loss_value(kind, p, q, y, prediction))
+        intercept = num[INTERCEPT]
+        memory.fit_intercept(num, cnt, y, prediction, alpha)
+        if cnt[MODE] == STATISTICS:
+            enter_statistics(v, u, bound, group, num, cnt, H, b, m, idx, val, start, stop, y, prediction, intercept)
+            cnt[N_GRADIENTS] += 1
+            cnt[N_EXACT] += 1
+        elif cnt[MODE] == SAMPLES:
+            enter_sample(
+                v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val,
+                at, idx, val, start, stop, y, margin, alpha, largest,
+            )  # fmt: skip
+            memory.renew_batch(
+                v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, everyone, 0, cnt[LIVE]
+            )
+            memory.settle(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val)
+            cnt[N_EXACT] += 1
+        else:
+            enter_recursive(u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha, old_alpha)
+        stream.move_remembering(v, u, rank, bound, group, num, cnt, old)
+        if cnt[MODE] == STATISTICS:
+            follow(v, u, bound, group, num, cnt, H, b, m)
+    return OK
+
+
+class OFWRun(MemoryRun):
+    _compiled_learn = staticmethod(learn)
+
+    def __init__(self, optimizer: OFW, *args: typing.Any, **kwargs: typing.Any):
+        self.max_features = optimizer.max_features
+        # Sufficient statistics of a squared loss: sums of x x^T, y x and x.
+        self.H, self.b, self.m, self.old = np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0)
+        super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
+        squared = type(self.loss) is river_optim.losses.Squared
+        self.cnt[MODE] = STATISTICS if squared else SAMPLES
+        if squared:
+            self._forget_samples()
+        else:
+            self.batch = np.arange(optimizer.memory)
+        # The recursion's noise is of order gamma^2 / rho: rho_t = gamma_t = t^-a, as in ORGFW, balances it with what
+        # the newest sample brings. With rho_t = 1 / t, the weight of a mean, it would not fade.
+        self.num[layout.RHO_A : layout.RHO_C + 1] = 1.0, 1.0, optimizer.a
+        self._bind()
+
+    def _extra(self) -> tuple:
+        return (*self.pool, self.batch, self.old, self.H, self.b, self.m)
+
+    def _grown(self, d: int) -> None:
+        capacity = self.v.size
+        if self.cnt[SET] > UNIT_SIMPLEX and self.old.size < capacity:
+            self.old = resized(self.old, capacity)
+        if self.cnt[MODE] != STATISTICS:
+            return
+        if d > self.max_features:
+            self.cnt[MODE] = RECURSION
+            self.H, self.b, self.m = np.zeros((0, 0)), np.zeros(0), np.zeros(0)
+        elif len(self.H) < capacity:
+            H = np.zeros((capacity, capacity))
+            H[: len(self.H), : len(self.H)] = self.H
+            self.H, self.b, self.m = H, resized(self.b, capacity), resized(self.m, capacity)
+
+    def _forget_samples(self) -> None:
+        self.rows, self.duals = np.zeros((1, 3), dtype=np.int64), np.zeros((1, 3))
+        self.pool_idx, self.pool_val = np.zeros(0, dtype=np.uint32), np.zeros(0)
+        self.batch = np.zeros(1, dtype=np.int64)
+        self.cnt[LIVE] = 0
+        self._bind()
+
+    def _make_room(self, need: int) -> None:
+        if self.cnt[MODE] == RECURSION:
+            self._forget_samples()
+        else:
+            super()._make_room(need)
+
+    def _enter(self, rows, i, margin, alpha, largest):
+        indptr, idx, val, y = rows
+        span = indptr[i], indptr[i + 1]
+        if self.cnt[MODE] == SAMPLES and self.cnt[LIVE] == len(self.rows):
+            self.cnt[MODE] = RECURSION
+            self._forget_samples()
+        if self.cnt[MODE] == STATISTICS:
+            intercept = self.num[INTERCEPT]
+            enter_statistics(
+                self.v, self.u, self.bound, self.group, self.num, self.cnt, self.H, self.b, self.m,
+                idx, val, *span, y[i], margin + intercept, intercept,
+            )  # fmt: skip
+        elif self.cnt[MODE] == SAMPLES:
+            at = self._place(rows, i)
+            enter_sample(*self.core, *self.pool, at, idx, val, *span, y[i], margin, alpha, largest)
+        else:
+            before = stream.old_margin(self.num, self.cnt, self.old, idx, val, *span, margin)
+            old_alpha = self.derivative(float(y[i]), float(before + self.num[INTERCEPT]))
+            enter_recursive(*self.core[1:], idx, val, *span, margin, alpha, old_alpha)
+
+    def _moves(self):
+        statistics = (self.v, self.u, self.bound, self.group, self.num, self.cnt, self.H, self.b, self.m)
+        if self.cnt[MODE] == STATISTICS:
+            gradient_from_statistics(*statistics)  # with the intercept as it is now
+        elif self.cnt[MODE] == SAMPLES:
+            self.renew(0, int(self.cnt[LIVE]))
+            memory.settle(*self.core, *self.pool)
+        if self.cnt[SET] > UNIT_SIMPLEX:
+            self.old[: self.n_features] = self.v[: self.n_features]
+        self.cnt[N_EXACT] += self.cnt[MODE] != RECURSION
+        yield
+        if self.cnt[MODE] == STATISTICS:
+            gradient_from_statistics(*statistics)
+
+    offline = StreamRun.offline
+    iterate = StreamRun.iterate
+    _samples_per_step = 1
+
+    def exact_gap(self) -> float | None:
+        """The gap of F_t at the present iterate while it is exact, otherwise None."""
+        if self.cnt[MODE] == SAMPLES:
+            return super().exact_gap()
+        if self.cnt[MODE] == RECURSION or not self.cnt[SEEN]:
+            return None
+        w = self.weights
+        d = self.n_features
+        r = 2.0 / self.cnt[SEEN] * (self.H[:d, :d] @ w + self.num[INTERCEPT] * self.m[:d] - self.b[:d])
+        return float(r @ w - self.constraint.lmo(r).dot(r))
+
+
+class OFW(Optimizer):
+    r"""Online Frank-Wolfe (Hazan, Kale 2012): plays a point, sees its loss, follows the mean of all losses seen.
+
+    In round t it plays :math:`w_t`, sees :math:`f_t`, and with :math:`F_t = \frac1t \sum_{\tau \le t} f_\tau` steps
+
+    .. math::
+        s_t = \arg\min_{s \in C} \langle \nabla F_t(w_t), s \rangle, \qquad
+        w_{t+1} = w_t + t^{-a} (s_t - w_t).
+
+    How the gradient of the mean is known:
+
+    - for ``river.optim.losses.Squared`` and at most ``max_features`` features, exactly, from sufficient statistics
+      (the sums of :math:`x x^T` and :math:`y x`);
+    - for other losses, exactly, while at most ``memory`` samples have been seen: all derivatives are taken at
+      :math:`w_t`;
+    - beyond either bound, by the recursive estimate of :class:`OneSampleFW` with :math:`\rho_t = t^{-a}`, an average
+      that favours what is recent. What was kept is then let go.
+
+    :attr:`is_exact` tells which one is running.
+
+    When to use it: where regret is what counts, and losses may be anything, not a sample of one distribution.
+
+    Parameters
+    ----------
+    a
+        Exponent of the step, in (0, 1]; 1/2 for stochastic losses of Lipschitz gradient.
+    memory
+        Samples kept for losses other than the squared one, >= 1.
+    max_features
+        The largest d for which the d x d statistics of a squared loss are kept.
+
+    Notes
+    -----
+    Cost of a round: with statistics O(non-zeros^2 + d) on l1 balls and simplices and O(d^2) on other sets; with samples
+    the non-zeros of all that is kept; by recursion the non-zeros of the sample. Memory: 8 d^2 bytes, or the samples.
+
+    For smooth stochastic losses the regret after T rounds is :math:`\tilde O(\sqrt T)`, for adversarial ones
+    :math:`O(T^{3/4})`; see [1]_ for the step each case asks for.
+
+    References
+    ----------
+    .. [1] E. Hazan, S. Kale, `Projection-free Online Learning <https://arxiv.org/abs/1206.4657>`_, ICML 2012.
+
+    Examples
+    --------
+    >>> from fwonline import linear_model, optim, sets
+    >>> model = linear_model.FWRegressor(sets.ProbabilitySimplex(), optim.OFW())
+    >>> for t in range(400):
+    ...     x = {"a": t % 2, "b": t % 3, "c": 1.0}
+    ...     model.learn_one(x, 0.5 * x["a"] + 0.5 * x["c"])
+    >>> model.optimizer.is_exact
+    True
+    >>> round(model.weights["a"], 1), round(model.weights["c"], 1)
+    (0.5, 0.5)
+    """
+
+    _run_class = OFWRun
+
+    def __init__(self, a: float = 0.5, memory: int = 1000, max_features: int = 1000):
+        if not 0.0 < a <= 1.0:
+            raise ValueError(f"a must be in (0, 1], got {a!r}")
+        check_count("memory", memory)
+        check_count("max_features", max_features)
+        self.a = a
+        self.memory = memory
+        self.max_features = max_features
+
+    def _schedule(self) -> Schedule:
+        return Power(self.a)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the gradient of F_t is known exactly; False once the recursive estimate is running."""
+        return not self.is_started or int(self._run.cnt[MODE]) != RECURSION
