@@ -24,6 +24,9 @@ def lowest_eigenvectors(
     eigenvalue then lies that close to each theta. Blocks of `count` columns find eigenvalues of multiplicity up to
     `count`.
 
+    This is not `scipy.sparse.linalg.eigsh` because that stops relative to the eigenvalue sought, which near zero is
+    never, and because its single start vector may miss eigenvalues that repeat.
+
     A start that is an eigenvector would never see the others, so a little of a fixed random block is mixed into it; the
     answer is a function of the arguments.
 
@@ -50,7 +53,7 @@ def lowest_eigenvectors(
     """
     blocks = max(6, -(-32 // count))
     if n <= max(_DENSE, blocks * count):
-        return np.linalg.eigh(_symmetric(product(np.eye(n))))[1][:, :count]
+        return np.linalg.eigh(_symmetric(product(np.eye(n))))[1][:, :count].copy()
     random = np.random.default_rng(0)
     block = random.standard_normal((n, count))
     if start is not None:

@@ -71,7 +71,7 @@ def project_on_simplex(x: Array, radius: float) -> Array:
 
     Duchi, Shalev-Shwartz, Singer, Chandra 2008, "Efficient projections onto the l1-ball for learning in high
     dimensions",
-    https://doi.org/10.1145/1390156.1390176
+    https://doi.org/10.1145/1390156.1390191
     """
     with np.errstate(over="ignore"):
         relative = x - x.max()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._numeric import l1_norm, project_on_simplex, unit_vector
+from ._numeric import l1_norm, project_on_simplex, relative_magnitudes, unit_vector
 from .atoms import Array, Atom, SparseAtom
 from .base import Shape
 from .norm_balls import NormBall
@@ -60,8 +60,7 @@ class _GroupBall(NormBall):
             return largest * np.sqrt(np.add.reduceat(squares, self._starts))
 
     def _lmo(self, g: Array) -> Atom:
-        # Halved, a norm stays below the largest float unless thousands of entries are near it.
-        best = int(self._group_norms(0.5 * g).argmax())
+        best = int(self._group_norms(relative_magnitudes(g)).argmax())
         members = self._members[self._starts[best] :][: self._sizes[best]]
         if g[members].any():
             values = unit_vector(g[members]) * -float(self.radius)
@@ -190,7 +189,7 @@ def _latent_group_norm(x: Array, indicator: Array) -> float:
     """Return the latent group norm of x > 0; `indicator[g, i]` says whether group g has feature i.
 
     With one weight eta_g >= 0 for each group and zeta = indicator^T eta, the norm is the minimum over eta of
-    (sum_i x_i^2 / zeta_i + sum_g eta_g) / 2 (Obozinski, Jacob, Vert 2011, section 3). Any eta gives a decomposition,
+    (sum_i x_i^2 / zeta_i + sum_g eta_g) / 2. Any eta gives a decomposition,
     v_g = eta_g x / zeta, hence an upper bound, and a dual point, x / zeta scaled to have norm 1 on its largest group,
     hence a lower bound. A primal-dual interior-point method lowers the gap between the two; z are the multipliers of
     eta >= 0.

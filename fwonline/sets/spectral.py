@@ -84,7 +84,7 @@ class _SpectralSet(ConvexSet):
             entries = g.data
         else:
             entries = g = self._finite("direction", g)
-        largest = np.abs(entries).max(initial=0.0)
+        largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
         return g / largest if largest > 0 and not _SAFE[0] < largest < _SAFE[1] else g
 
     def _times(self, g: Matrix, x: Array) -> Array:
@@ -124,8 +124,8 @@ class NuclearBall(_SpectralSet, NormBall):
 
     References
     ----------
-    Jaggi, Sulovsky 2010, "A simple algorithm for nuclear norm regularized problems",
-    https://icml.cc/Conferences/2010/papers/196.pdf
+    Jaggi 2013, "Revisiting Frank-Wolfe: projection-free sparse convex optimization",
+    https://proceedings.mlr.press/v28/jaggi13.html
     """
 
     def _spectral_lmo(self, g: Matrix, start: Atom | None, tol: float) -> Atom:
@@ -141,11 +141,12 @@ class NuclearBall(_SpectralSet, NormBall):
 
         inner = lowest_eigenvectors(negative_gram, min(m, n), 1, warm, tol)[:, 0]
         outer = self._times(tall, inner)
-        if not outer.any():
+        if outer.any():
+            outer = -outer / euclidean_norm(outer)
+        else:
             inner, outer = np.eye(1, min(m, n))[0], np.eye(1, max(m, n))[0]
-            return RankOneAtom(float(self.radius), *((outer, inner) if m >= n else (inner, outer)))
-        outer = -outer / euclidean_norm(outer)
-        return RankOneAtom(float(self.radius), *((outer, inner) if m >= n else (inner, outer)))
+        u, v = (outer, inner) if m >= n else (inner, outer)
+        return RankOneAtom(float(self.radius), u, v)
 
     def _norm(self, x: Array) -> float:
         return float(np.linalg.svd(x, compute_uv=False).sum())
@@ -169,10 +170,9 @@ class _SymmetricSet(_SpectralSet):
             raise ValueError(f"{self}: the {what} must be a square matrix, got shape {shape}")
 
     def _lowest(self, g: Matrix, count: int, start: Array | None, tol: float) -> Array:
-        if isinstance(start, np.ndarray) and start.shape != (g.shape[0], count):
+        if start is not None and start.shape != (g.shape[0], count):
             start = None
-        # Twice the products only where the direction has another part, which does not count.
-        whole = isinstance(g, LinearOperator) or abs(g - g.T).max() == 0
+        whole = isinstance(g, LinearOperator) or _is_symmetric(g)
 
         def symmetric_part(x: Array) -> Array:
             return self._times(g, x) if whole else 0.5 * (self._times(g, x) + self._times(g.T, x))
@@ -335,3 +335,10 @@ class Fantope(_SymmetricSet):
         """Return `sqrt(2 min(k, n - k))`, the distance of two projectors that share as little as they can."""
         n = self._resolve_shape(shape)[0]
         return math.sqrt(2.0 * min(self.k, n - self.k))
+
+
+def _is_symmetric(g: Matrix) -> bool:
+    """Whether g and its transpose send one random vector to the same place: two products, not a copy of the matrix."""
+    probe = np.random.default_rng(0).standard_normal(g.shape[0])
+    image = g @ probe
+    return bool(np.abs(image - g.T @ probe).max() <= 1e-13 * np.abs(image).max())
