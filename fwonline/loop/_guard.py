@@ -64,6 +64,10 @@ class Guard:
         except TypeError:  # text, None: for `check` to judge
             return False
 
+    def is_complete(self, x: dict, y: Any) -> bool:
+        """Whether a sample has a target where the model wants one."""
+        return y is not None or self.target == "none"
+
     def _is_known(self, x: dict) -> bool:
         features = self.features
         for name, value in x.items():

@@ -238,127 +238,145 @@ class EventLoop:
         return summary
 
     def _go(self, limit: float, stop: Stop) -> None:
-        """Take items until the limit, the end or a signal. The road of a clean sample is this function and `_learn`."""
-        items = self._items
-        assert items is not None
-        stop.watch(sys._getframe())
-        questions = self._pending.questions
-        is_clean = self._guard.is_clean if self.check_values else self._is_complete
-        n, step, seen = self.n, 1, time.perf_counter()
-        tick: float = n + 1
-        while n < limit and not stop.wished:
-            stop.waiting = True
-            item = next(items, None)
-            stop.waiting = False
-            if item is None:
-                break
-            self.n = n = n + 1
-            if not questions and type(item) is Sample and item.x and is_clean(item.x, item.y):
-                self._learn(item, item.x, item.y)
-            else:
-                self._take(item)
-            if n >= tick:
-                now = time.perf_counter()
-                step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
-                seen = now
-                if self._reports.is_due(n, now):
-                    self._tell()
-                if self._checkpoints.is_due(n, now):
-                    self._save()
-                tick = min(n + step, self._reports.next_n, self._checkpoints.next_n)
+        """Take items until the limit, the end or a signal.
 
-    def _is_complete(self, x: dict, y: Any) -> bool:
-        return y is not None or self._guard.target == "none"
-
-    def _learn(self, item: Sample, x: dict, y: Any) -> None:
-        """Predict, learn, tell."""
-        y_pred = None
-        if self._predict is not None:
-            try:
-                y_pred = self._predict(x)
-            except _FAULTS as error:
-                self._reject(item, "model", _unpredicted(error), error)
-                return
-        if not self._train(item, x, y):
+        The road of a clean sample is this function alone, and its counters are kept in the frame: a sample may cost a
+        microsecond, and a call costs a tenth of that.
+        """
+        if self.n >= limit:
             return
-        self.n_predicted += 1
-        for update in self._updates:
-            update(y, y_pred, x=x, model=self.model)
-        if self.sinks:
-            self._write(item, y, y_pred)
-
-    def _train(self, item: Sample, x: dict, y: Any) -> bool:
+        stop.watch(sys._getframe())
+        items: Any = self._items
+        model, predict, learn = self.model, self._predict, self._learn
+        updates, sinks, questions = self._updates, self.sinks, self._pending.questions
+        is_clean = self._guard.is_clean if self.check_values else self._guard.is_complete
+        n, learned, step, seen = self.n, 0, 1, time.perf_counter()
+        tick: float = n + 1
         try:
-            self._learn_one(x, y)
-        except SampleError as error:
-            if isinstance(self.model, compose.Pipeline) and len(self.model) > 1 and not self._warned:
-                self._warned = True
-                warnings.warn(
-                    f"{item.origin or 'a sample'}: the last step of the pipeline refused what its other steps had "
-                    f"already learned: {error}",
-                    stacklevel=2,
-                )
-            self._reject(item, "model", str(error), error)
-            return False
-        except Exception as error:
-            error.add_note(f"while learning {item.origin or f'item {self.n}'}; the last checkpoint stands")
+            stop.waiting = True
+            for item in items:
+                stop.waiting = False
+                n += 1
+                if (not questions and type(item) is Sample and item.x and is_clean(item.x, item.y)) or self._take(
+                    item, n
+                ):
+                    x, y = item.x, item.y
+                    try:
+                        y_pred = predict(x)
+                    except _FAULTS as error:
+                        self._reject(item, "model", _unpredicted(error), error)
+                    else:
+                        try:
+                            learn(x, y)
+                        except Exception as error:
+                            self._failed(item, n, error)
+                        else:
+                            learned += 1
+                            for update in updates:
+                                update(y, y_pred, x=x, model=model)
+                            if sinks:
+                                self._write(item, n, y, y_pred)
+                if n >= tick:
+                    self._count(n, learned)
+                    learned = 0
+                    now = time.perf_counter()
+                    step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
+                    seen = now
+                    if self._reports.is_due(n, now):
+                        self._tell()
+                    if self._checkpoints.is_due(n, now):
+                        self._save()
+                    if n >= limit:
+                        break
+                    tick = min(n + step, self._reports.next_n, self._checkpoints.next_n, limit)
+                if stop.wished:
+                    break
+                stop.waiting = True
+        except SampleError:
+            self._count(n - 1, learned)
             raise
-        self.n_learned += 1
-        return True
+        except (SourceError, WaitOver):
+            self._count(n, learned)
+            raise
+        self._count(n, learned)
 
-    def _take(self, item: Sample | Rejected) -> None:
-        """Deal with whatever is not a plain clean sample."""
+    def _count(self, n: int, learned: int) -> None:
+        """Add what the frame of `_go` counted: items, and samples that were predicted and learned at once."""
+        self.n = n
+        self.n_learned += learned
+        self.n_predicted += learned
+
+    def _failed(self, item: Sample, n: int, error: Exception) -> None:
+        """Tell a sample that the model refused, and is untouched by, from an error in the model."""
+        if not isinstance(error, SampleError):
+            error.add_note(f"while learning {item.origin or f'item {n}'}; the last checkpoint stands")
+            raise error
+        if isinstance(self.model, compose.Pipeline) and len(self.model) > 1 and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{item.origin or 'a sample'}: the last step of the pipeline refused what its other steps had already "
+                f"learned: {error}",
+                stacklevel=2,
+            )
+        self._reject(item, "model", str(error), error)
+
+    def _take(self, item: Sample | Rejected, n: int) -> bool:
+        """Deal with whatever is not a plain clean sample; return whether it is to be learned now after all."""
         if not isinstance(item, Sample):
             self._reject(item, "malformed", item.error)
-            return
+            return False
         pending = self._pending
-        self.n_expired += pending.expire(self.n, item.time)
+        self.n_expired += pending.expire(n, item.time)
         try:
             is_answer = item.key is not None and item.key in pending
         except TypeError:
             self._reject(item, "key", f"the key is {item.key!r}: expected text or a number")
-            return
+            return False
         try:
             if item.y is None and self._guard.target != "none":
-                self._ask(item)
+                self._ask(item, n)
             elif is_answer:
-                self._answer(item)
-            elif not item.x and item.key is not None:
-                self.n_unmatched += 1
+                self._answer(item, n)
+            elif item.key is not None and all(value is None for value in item.x.values()):
+                self.n_unmatched += 1  # a row of a table has its fields even where it is an answer and nothing else
             else:
                 if self.check_values:
                     self._guard.check(item.x, item.y)
-                self._learn(item, item.x, item.y)
+                return True
         except Refusal as error:
             self._reject(item, error.reason, str(error), error)
+        return False
 
-    def _ask(self, item: Sample) -> None:
+    def _ask(self, item: Sample, n: int) -> None:
         if item.key is None:
             raise Refusal("target", "the target is missing: expected one, or a key by which its answer can be known")
         if self.check_values:
             self._guard.check_features(item.x)
-        y_pred = None
-        if self._predict is not None:
-            try:
-                y_pred = self._predict(item.x)
-            except _FAULTS as error:
-                raise Refusal("model", _unpredicted(error)) from error
+        try:
+            y_pred = self._predict(item.x)
+        except _FAULTS as error:
+            raise Refusal("model", _unpredicted(error)) from error
         self.n_predicted += 1
-        self.n_expired += self._pending.ask(item.key, Question(item.x, y_pred, self.n, item.time))
+        self.n_expired += self._pending.ask(item.key, Question(item.x, y_pred, n, item.time))
         if self.sinks:
-            self._write(item, None, y_pred)
+            self._write(item, n, None, y_pred)
 
-    def _answer(self, item: Sample) -> None:
+    def _answer(self, item: Sample, n: int) -> None:
         asked = self._pending.questions[item.key]
         if self.check_values:
             self._guard.check(asked.x, item.y)
-        if self._train(item, asked.x, item.y):
-            self._pending.answer(item.key)
-            for update in self._updates:
-                update(item.y, asked.y_pred, x=asked.x, model=self.model)
+        try:
+            self._learn(asked.x, item.y)
+        except Exception as error:
+            self._failed(item, n, error)
+            return
+        self._pending.answer(item.key)
+        self.n_learned += 1
+        for update in self._updates:
+            update(item.y, asked.y_pred, x=asked.x, model=self.model)
 
-    def _write(self, item: Sample, y: Any, y_pred: Any) -> None:
-        record: dict[str, Any] = {"n": self.n}
+    def _write(self, item: Sample, n: int, y: Any, y_pred: Any) -> None:
+        record: dict[str, Any] = {"n": n}
         if item.key is not None:
             record["key"] = item.key
         if y is not None:
@@ -376,7 +394,6 @@ class EventLoop:
         if item.origin and not message.startswith(item.origin):
             message = f"{item.origin}: {message}"
         if self.on_error == "raise":
-            self.n -= 1
             self._held = item
             raise SampleError(message) from cause
         self.n_rejected[reason] = self.n_rejected.get(reason, 0) + 1
@@ -448,7 +465,7 @@ class EventLoop:
             self._restore(checkpoint.load(self._in_place))
         self._guard = Guard(self.model)
         ways = calls(self.model, self.monitors)
-        self._predict, self._learn_one = ways.predict, ways.learn
+        self._predict, self._learn = ways.predict or _predict_nothing, ways.learn
         self._has_probabilities = getattr(ways.predict, "__name__", "") == "predict_proba_one"
         self._updates = [monitor.update for monitor in self.monitors]
         self._items = iter(self.source)
@@ -548,6 +565,10 @@ class _Timer:
             return False
         self.start(n, now)
         return True
+
+
+def _predict_nothing(x: dict) -> None:
+    return None
 
 
 def _unpredicted(error: Exception) -> str:
