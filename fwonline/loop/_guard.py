@@ -17,6 +17,7 @@ __all__ = ["LARGE", "Guard", "Refusal"]
 LARGE = 1e100
 # A stream whose every sample brings something new would be learned twice for ever: after so many trials, trust it.
 _MAX_TRIALS = 1000
+_NOT_YET = object()
 
 
 class Refusal(SampleError):
@@ -48,6 +49,7 @@ class Guard:
         self.target = calls(model).target
         self.labels: set[Any] = set()
         self.features: set[tuple[Any, type]] = set()
+        self.asked: set[tuple[Any, type]] = set()
         self.trials = 0
 
     def is_clean(self, x: dict, y: Any) -> bool:
@@ -93,8 +95,8 @@ class Guard:
             kind = type(value)
             if kind is float or kind is int or kind is bool or isinstance(value, numbers.Real):
                 if not _is_ordinary(value):
-                    if not math.isfinite(value):
-                        raise Refusal("features", f"feature {name!r} is {value!r}: expected a finite number")
+                    if not _is_finite(value):
+                        raise Refusal("features", f"feature {name!r} is {_shown(value)}: expected a finite number")
                     unknown.append((name, kind))
             elif (name, kind) not in self.features:
                 unknown.append((name, kind))
@@ -113,14 +115,14 @@ class Guard:
             return False
         if self.target == "many":
             if not isinstance(y, dict) or not all(_is_finite(value) for value in y.values()):
-                raise Refusal("target", f"the target is {y!r}: expected a dict of finite numbers or labels")
+                raise Refusal("target", f"the target is {_shown(y)}: expected a dict of finite numbers or labels")
             return False
         if self.target == "number":
-            if not isinstance(y, numbers.Real) or not math.isfinite(y):
-                raise Refusal("target", f"the target is {y!r}: expected a finite number")
+            if not isinstance(y, numbers.Real) or not _is_finite(y):
+                raise Refusal("target", f"the target is {_shown(y)}: expected a finite number")
             return not _is_ordinary(y)
         if not _is_finite(y) or getattr(y, "__hash__", None) is None:
-            raise Refusal("target", f"the target is {y!r}: expected a label")
+            raise Refusal("target", f"the target is {_shown(y)}: expected a label")
         return not isinstance(y, float) and y not in self.labels
 
     def check(self, x: dict, y: Any) -> None:
@@ -145,16 +147,32 @@ class Guard:
         if is_new_target and self.target == "label":
             self.labels.add(y)
 
-    def _try(self, x: dict, y: Any) -> None:
+    def check_question(self, x: dict) -> None:
+        """Let the features of a question pass, which the model predicts and does not learn yet.
+
+        Raises
+        ------
+        Refusal
+            When the model must not see them.
+
+        """
+        unknown = [pair for pair in self.check_features(x) if pair not in self.asked]
+        if unknown and self.trials < _MAX_TRIALS:
+            self._try(x)
+            self.trials += 1
+            self.asked.update(unknown)
+
+    def _try(self, x: dict, y: Any = _NOT_YET) -> None:
         trial = calls(copy.deepcopy(self.model))
         try:
             if trial.predict is not None:
                 trial.predict(x)
-            trial.learn(x, y)
+            if y is not _NOT_YET:
+                trial.learn(x, y)
         except SampleError as error:
             raise Refusal("model", str(error)) from error
         except Exception as error:
-            raise Refusal("model", f"the model cannot learn it: {type(error).__name__}: {error}") from error
+            raise Refusal("model", f"the model cannot take it: {type(error).__name__}: {error}") from error
 
 
 def _is_ordinary(value: Any) -> bool:
@@ -162,4 +180,12 @@ def _is_ordinary(value: Any) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    return not isinstance(value, numbers.Real) or math.isfinite(value)
+    try:
+        return not isinstance(value, numbers.Real) or math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

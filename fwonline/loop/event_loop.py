@@ -9,7 +9,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -328,11 +328,7 @@ class EventLoop:
         pending = self._pending
         self.n_expired += pending.expire(n, item.time)
         try:
-            is_answer = item.key is not None and item.key in pending
-        except TypeError:
-            self._reject(item, "key", f"the key is {item.key!r}: expected text or a number")
-            return False
-        try:
+            is_answer = item.key is not None and isinstance(item.key, Hashable) and item.key in pending
             if item.y is None and self._guard.target != "none":
                 self._ask(item, n)
             elif is_answer:
@@ -350,8 +346,10 @@ class EventLoop:
     def _ask(self, item: Sample, n: int) -> None:
         if item.key is None:
             raise Refusal("target", "the target is missing: expected one, or a key by which its answer can be known")
+        if not isinstance(item.key, Hashable):
+            raise Refusal("key", f"the key is {item.key!r}: expected text or a number")
         if self.check_values:
-            self._guard.check_features(item.x)
+            self._guard.check_question(item.x)
         try:
             y_pred = self._predict(item.x)
         except _FAULTS as error:
