@@ -159,6 +159,9 @@ class RealCluster(Cluster):
             "group.initial.rebalance.delay.ms": 0,
             "group.min.session.timeout.ms": 500,
             "controlled.shutdown.retry.backoff.ms": 500,
+            # After a crash a node can come back when the controller has given up the one that was.
+            "broker.heartbeat.interval.ms": 300,
+            "broker.session.timeout.ms": 1500,
             "log.cleaner.dedupe.buffer.size": 4194304,
             "num.network.threads": 2,
             "num.io.threads": 2,

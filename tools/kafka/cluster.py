@@ -26,9 +26,6 @@ class Cluster(abc.ABC):
     is_mock
         True where this is no Kafka but stands in for one: no transactions, no admin, no compaction, every topic has
         four partitions and comes into being when it is named.
-    client
-        The settings kafka-python needs to speak to it, beyond the address.
-
     """
 
     bootstrap: str
@@ -39,8 +36,13 @@ class Cluster(abc.ABC):
 
     @property
     def client(self) -> dict[str, Any]:
-        """The settings kafka-python needs to speak to it, beyond the address."""
+        """The settings every kafka-python client needs to speak to it, beyond the address."""
         return {}
+
+    @property
+    def consumer(self) -> dict[str, Any]:
+        """The settings kafka-python's consumer needs."""
+        return self.client
 
     def admin(self, **options: Any) -> Any:
         """Return a kafka-python `KafkaAdminClient` that the caller closes."""
@@ -123,6 +125,11 @@ class MockCluster(Cluster):
     def client(self) -> dict[str, Any]:
         """The version is stated because the mock's answer about it misleads kafka-python."""
         return {"api_version": (2, 3)}
+
+    @property
+    def consumer(self) -> dict[str, Any]:
+        """Times that suit the mock, which answers at once or not at all."""
+        return self.client | {"session_timeout_ms": 1500, "fetch_max_wait_ms": 50}
 
     def create_topic(self, name: str, partitions: int = 1, **settings: str) -> int:
         """Name the topic, which creates it with four partitions; `partitions` and `settings` cannot be had."""

@@ -89,7 +89,17 @@ def _resolve(timeout: float) -> str:
     with tempfile.TemporaryDirectory(prefix="fwonline-maven-") as folder:
         pom, answer = Path(folder, "pom.xml"), Path(folder, "classpath")
         pom.write_text(_pom())
-        command = [mvn, "-B", "-q", "-f", str(pom), _GOAL, f"-Dmdep.outputFile={answer}", "-Dmdep.includeScope=runtime"]
+        command = [
+            mvn,
+            "-B",
+            "-q",
+            "-Dstyle.color=never",
+            "-f",
+            str(pom),
+            _GOAL,
+            f"-Dmdep.outputFile={answer}",
+            "-Dmdep.includeScope=runtime",
+        ]
         # What an earlier build left in the local repository needs no network, and -o says so at once.
         status, output = _run([*command, "-o"], min(timeout, 60.0))
         if status != 0 or not answer.is_file():

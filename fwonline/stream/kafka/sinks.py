@@ -1,0 +1,210 @@
+"""Where results go when they go to Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fwonline.exceptions import SourceError
+from fwonline.stream.base import Sink
+from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python
+from fwonline.stream.sinks import _plain
+
+__all__ = ["KafkaDeadLetterSink", "KafkaSink"]
+
+# The place of a message, as `KafkaSource` writes it.
+_FROM_KAFKA = re.compile(r"(?P<topic>.+)\[(?P<partition>\d+)\]@(?P<offset>\d+)")
+
+
+class KafkaSink(Sink):
+    """Writes each record as a JSON message to a topic.
+
+    What was written can't be taken back, so a run that resumes from a checkpoint writes what followed it a second time:
+    readers drop repeats by the record's own fields (`origin`, `n`). `flush(durable=True)` returns when the brokers
+    have acknowledged everything.
+
+    Parameters
+    ----------
+    topic
+        Where to write.
+    bootstrap_servers
+        `host:port` of one or several brokers, as a list or with commas between.
+    key
+        The field of a record that becomes the message's key: records with equal keys stay in order.
+    client
+        Further settings for kafka-python's producer by its own names, as in `KafkaSource`.
+    timeout
+        Seconds within which the brokers must acknowledge what is flushed.
+    name
+        What the sink is called in messages; by default the topic.
+
+    Raises
+    ------
+    SourceError
+        When kafka-python is not installed; when no broker answers in time, it refuses this client, or messages could
+        not be delivered.
+    ValueError
+        When a parameter cannot be what it is given as.
+
+    Examples
+    --------
+    >>> from fwonline import stream
+    >>> stream.KafkaSink("predictions", "localhost:9092", client={"compression_type": "zstd"})
+    KafkaSink('predictions', 'localhost:9092', client=<compression_type>)
+
+    """
+
+    #: After so many records the sink waits for the acknowledgements, so that a slow broker cannot fill the memory.
+    _most_unacknowledged = 10_000
+
+    def __init__(
+        self,
+        topic: str,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        *,
+        key: str = "key",
+        client: Mapping[str, Any] | None = None,
+        timeout: float = 30.0,
+        name: str | None = None,
+    ) -> None:
+        self.topic = topic
+        self.bootstrap_servers = addresses(bootstrap_servers)
+        self.key = key
+        self.timeout = timeout
+        self.name = topic if name is None else name
+        self._kafka = kafka_python()
+        self.client = ClientSettings(client, self._kafka.KafkaProducer.DEFAULT_CONFIG)
+        self._to_json = msgspec.json.Encoder(enc_hook=_plain).encode
+        self._producer: Any = None
+        self._unacknowledged = 0
+        self._failure: Exception | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {','.join(self.bootstrap_servers)!r}, client={self.client})"
+
+    def _message(self, record: dict[str, Any]) -> tuple[bytes | None, bytes, list[tuple[str, bytes]]]:
+        """Return the key, the value and the headers of the record's message."""
+        return self._as_key(record.get(self.key)), self._to_json(record), []
+
+    def _as_key(self, key: Any) -> bytes | None:
+        if key is None or isinstance(key, bytes):
+            return key
+        return key.encode() if isinstance(key, str) else self._to_json(key)
+
+    def write(self, record: dict[str, Any]) -> None:
+        from kafka.errors import KafkaError
+
+        if self._producer is None:
+            self._connect()
+        key, value, headers = self._message(record)
+        try:
+            sent = self._producer.send(self.topic, value=value, key=key, headers=headers)
+        except KafkaError as error:
+            raise self._undelivered(error) from None
+        sent.add_errback(self._note_failure)
+        self._unacknowledged += 1
+        if self._unacknowledged >= self._most_unacknowledged:
+            self.flush(durable=True)
+
+    def _connect(self) -> None:
+        milliseconds = int(1000 * self.timeout)
+        try:
+            self._producer, _ = connect(
+                self._kafka.KafkaProducer,
+                {"bootstrap_servers": self.bootstrap_servers, "acks": "all"},
+                self.client,
+                seconds=self.timeout,
+                defaults={
+                    "linger_ms": 5,
+                    "max_block_ms": milliseconds,
+                    "request_timeout_ms": max(1, milliseconds // 2),
+                    "delivery_timeout_ms": milliseconds,
+                },
+            )
+        except TimeoutError as error:
+            raise SourceError(f"{self.name}: {error}") from None
+
+    def _note_failure(self, error: Exception) -> None:
+        # Called by the client's thread. The first failure explains the others.
+        self._failure = self._failure or error
+
+    def _undelivered(self, error: Exception) -> SourceError:
+        return SourceError(
+            f"{self.name}: {','.join(self.bootstrap_servers)} did not take what was written: {self.client.hide(error)}"
+        )
+
+    def flush(self, *, durable: bool = False) -> None:
+        """Raise what went wrong with earlier records; with `durable`, wait until the brokers have them all."""
+        from kafka.errors import KafkaError
+
+        if durable and self._producer is not None:
+            try:
+                self._producer.flush(self.timeout)
+            except KafkaError as error:
+                raise self._undelivered(error) from None
+            self._unacknowledged = 0
+        if self._failure is not None:
+            raise self._undelivered(self._failure)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Wait until the brokers have everything, for `timeout` seconds at most, and disconnect.
+
+        Raises
+        ------
+        SourceError
+            When something written before was not delivered.
+
+        """
+        producer = self._producer
+        if producer is None:
+            return
+        try:
+            self.timeout = self.timeout if timeout is None else timeout
+            self.flush(durable=True)
+        finally:
+            self._producer = None
+            # Nothing is left to send, or it could not be sent: kafka-python would wait for it a second time.
+            self._end(producer)
+
+    def _end(self, producer: Any) -> None:
+        from kafka.errors import KafkaError
+
+        with contextlib.suppress(KafkaError):  # flush has said it
+            producer.close(timeout=0 if self._failure is not None else 1.0)
+
+
+class KafkaDeadLetterSink(KafkaSink):
+    """Writes rejected items to a topic as they came: the bytes are the message's value, untouched.
+
+    The headers `origin` and `error` say where the item stood and what was wrong; for an item that came from Kafka,
+    `topic`, `partition` and `offset` say it in parts. It takes what `Rejected.to_record` gives.
+
+    Parameters
+    ----------
+    topic
+        Where to write; by custom the source's topic with `.dlq` behind.
+    bootstrap_servers
+        `host:port` of one or several brokers, as a list or with commas between.
+    key, client, timeout, name
+        As in `KafkaSink`.
+
+    Examples
+    --------
+    >>> from fwonline.stream.kafka import KafkaDeadLetterSink
+    >>> KafkaDeadLetterSink("clicks.dlq", "localhost:9092")
+    KafkaDeadLetterSink('clicks.dlq', 'localhost:9092', client=<>)
+
+    """
+
+    def _message(self, record: dict[str, Any]) -> tuple[bytes | None, bytes, list[tuple[str, bytes]]]:
+        raw = record.get("raw")
+        value = raw.encode() if raw is not None else b64decode(record["raw_base64"])
+        said = {"origin": record["origin"], "error": record["error"]}
+        if place := _FROM_KAFKA.fullmatch(record["origin"]):
+            said |= place.groupdict()
+        return self._as_key(record.get(self.key)), value, [(name, text.encode()) for name, text in said.items()]

@@ -1,0 +1,510 @@
+"""Streams that come from Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time as clock
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from fwonline.exceptions import SourceError
+from fwonline.stream.base import Rejected, Sample, Source
+from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python, wait_for
+from fwonline.stream.records import RecordLayout, listed
+
+__all__ = ["KafkaSource"]
+
+_SLICE = 0.2  # the longest wait for messages before the source looks whether it was closed
+_CHORES = (
+    5.0  # between two looks after the rest: new partitions, the group's offsets, whether a quiet broker still lives
+)
+_ONE_TROUBLE = 10.0  # failures that follow one another within this time are one trouble, which patience ends
+_RECONNECT = 2.0  # how long one attempt to come back may take; patience decides how many there are
+_TRIES = 3  # failures in a row after which the client is built anew, since some of kafka-python's never heal
+_TOPIC_APPEARS = 1.0  # how long a topic created a moment ago may be unknown to the broker that is asked
+
+
+class KafkaSource(Source):
+    """The messages of Kafka topics, each read once, from offsets that the run itself keeps.
+
+    Partitions are assigned and sought by this source; no consumer group shares them out. The position, a mapping of
+    topic to partition to the offset of the next message, belongs into the run's checkpoint: a source that seeks it goes
+    on with exactly the next message of every partition. The order within a partition is Kafka's; between partitions
+    there is none.
+
+    A message's value is a JSON object, unless `decode` says otherwise; its key, timestamp and headers become the
+    sample's. A message that cannot be read is rejected with its bytes untouched. A tombstone (a message without a
+    value) is no sample: it is counted in `n_tombstones` and passed over. Offsets are checked: one that comes twice or
+    is missing ends the stream with an error, unless `gaps="allow"`.
+
+    The stream waits for a broker that is away and goes on when it is back. `close` may be called from a signal handler
+    while the stream waits for messages: iteration then ends within a fraction of a second.
+
+    Parameters
+    ----------
+    topics
+        One topic or several.
+    bootstrap_servers
+        `host:port` of one or several brokers, as a list or with commas between.
+    target
+        The field that holds the target. None: every sample is a question.
+    key
+        The field that joins a question to its later answer. None: the message's key, as text where it is UTF-8.
+    time
+        The field that holds the event time: seconds since the epoch or an ISO 8601 date. None: the message's timestamp.
+    features
+        The only features that may occur; a message with another field is rejected. None: any.
+    drop
+        Fields to leave out.
+    require_target
+        Whether a message without its target (absent or null) is rejected. If not, it is a question.
+    partitions
+        The partitions to read, of every topic. None: all, and those added while the stream runs.
+    start
+        Where to begin in a partition no position speaks of: `"earliest"` or `"latest"`. A partition that was added to a
+        topic after the position was taken is read from its beginning.
+    end
+        `"never"`, or `"latest"`: stop where the topics ended when reading began.
+    decode
+        `decode(value, headers)` gives the message's fields as a dict; `value` is bytes, `headers` a tuple of
+        `(name, bytes)` pairs. What it raises rejects the message. None: JSON.
+    gaps
+        `"error"`: every offset must be there. `"allow"`: offsets may be missing, as is normal in compacted topics and
+        in those written by transactions. One that comes twice is an error in any case.
+    group
+        A consumer group to which offsets are committed every few seconds, so that dashboards show this stream's lag.
+        They are never read back.
+    client
+        Further settings for kafka-python's consumer by its own names, for instance `security_protocol` and
+        `sasl_plain_password`. A value `{"env": "NAME"}` is read from the environment. No value appears in any message
+        or in the `repr`. With `isolation_level="read_committed"` goes `gaps="allow"`.
+    timeout
+        Seconds within which a broker must answer at the start.
+    patience
+        Seconds that the brokers may be silent later, before the stream gives up.
+    name
+        What the stream is called in messages; by default the topics.
+
+    Attributes
+    ----------
+    n_tombstones
+        How many messages without a value were passed over.
+
+    Raises
+    ------
+    SourceError
+        When kafka-python is not installed; while reading, when no broker answers in time or it refuses this client, a
+        topic or partition does not exist, a message due is no longer or not yet there, or offsets have a gap.
+    ValueError
+        When a parameter cannot be what it is given as.
+
+    Examples
+    --------
+    >>> from fwonline import stream
+    >>> source = stream.KafkaSource("clicks", "localhost:9092", target="clicked", client={"check_crcs": False})
+    >>> source
+    KafkaSource('clicks', 'localhost:9092', client=<check_crcs>)
+    >>> source.seek({"clicks": {"0": 17, "1": 4}})
+    >>> source.position
+    {'clicks': {'0': 17, '1': 4}}
+
+    References
+    ----------
+    .. [1] `kafka-python <https://kafka-python.readthedocs.io>`_.
+
+    """
+
+    def __init__(
+        self,
+        topics: str | Sequence[str],
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        target: str | None = None,
+        *,
+        key: str | None = None,
+        time: str | None = None,
+        features: Collection[str] | None = None,
+        drop: Collection[str] = (),
+        require_target: bool = True,
+        partitions: Collection[int] | None = None,
+        start: str = "earliest",
+        end: str = "never",
+        decode: Callable[[bytes, tuple], dict] | None = None,
+        gaps: str = "error",
+        group: str | None = None,
+        client: Mapping[str, Any] | None = None,
+        timeout: float = 10.0,
+        patience: float = 300.0,
+        name: str | None = None,
+    ) -> None:
+        self.topics = (topics,) if isinstance(topics, str) else tuple(topics)
+        if not self.topics:
+            raise ValueError("topics: expected at least one")
+        self.bootstrap_servers = addresses(bootstrap_servers)
+        self.layout = RecordLayout(
+            target, key=key, time=time, features=features, drop=drop, require_target=require_target
+        )
+        self.partitions = None if partitions is None else frozenset(partitions)
+        self.start = _one_of("start", start, "earliest", "latest")
+        self.end = _one_of("end", end, "never", "latest")
+        self.gaps = _one_of("gaps", gaps, "error", "allow")
+        self.group = group
+        self.timeout = timeout
+        self.patience = patience
+        self.name = ",".join(self.topics) if name is None else name
+        self.n_tombstones = 0
+        self._decode = _decode_json if decode is None else decode
+        self._kafka = kafka_python()
+        self.client = ClientSettings(client, self._kafka.KafkaConsumer.DEFAULT_CONFIG)
+
+        self._offsets: dict[Any, int] = {}  # partition to the offset due next
+        self._begins: dict[Any, int] = {}
+        self._ends: dict[Any, int] = {}  # as last heard of
+        self._stops: dict[Any, int] | None = None  # where a bounded stream ends
+        self._unfinished: set[Any] = set()
+        self._items: Iterator[Sample | Rejected] | None = None
+        self._consumer: Any = None
+        self._cluster: Any = None
+        self._in_use = False  # the consumer is at work, in this thread below us or in another
+        self._closed = False
+        self._heard = self._chores_done = 0.0
+        self._first_failure = self._last_failure = -math.inf
+        self._failures = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {','.join(self.bootstrap_servers)!r}, client={self.client})"
+
+    def __iter__(self) -> Iterator[Sample | Rejected]:
+        if self._items is None:
+            self._items = self._read()
+        return self._items
+
+    @property
+    def position(self) -> dict[str, dict[str, int]]:
+        position: dict[str, dict[str, int]] = {}
+        for (topic, partition), offset in sorted(self._offsets.items()):
+            position.setdefault(topic, {})[str(partition)] = offset
+        return position
+
+    def seek(self, position: Any) -> None:
+        if self._items is not None:
+            raise SourceError(f"{self.name}: seek before reading")
+        try:
+            told = msgspec.convert(position, dict[str, dict[int, _Offset]], strict=False)
+        except msgspec.ValidationError as error:
+            raise SourceError(f"{self.name}: expected a position {{topic: {{partition: offset}}}}: {error}") from None
+        offsets = {
+            self._kafka.TopicPartition(topic, partition): offset
+            for topic, partitions in told.items()
+            for partition, offset in partitions.items()
+        }
+        if strange := {topic for topic, _ in offsets}.difference(self.topics):
+            raise SourceError(f"{self.name}: the position is of topics this stream does not read: {listed(strange)}")
+        if self.partitions is not None and (left_out := {p for _, p in offsets} - self.partitions):
+            raise SourceError(
+                f"{self.name}: the position is of partitions this stream does not read: {listed([*map(str, left_out)])}"
+            )
+        self._offsets = offsets
+
+    @property
+    def progress(self) -> float | None:
+        if not self._stops:
+            return None
+        total = sum(stop - self._begins[tp] for tp, stop in self._stops.items())
+        read = sum(min(self._offsets[tp], stop) - self._begins[tp] for tp, stop in self._stops.items())
+        return read / total if total else 1.0
+
+    def lag(self) -> int | None:
+        """How many offsets lie between the position and the ends of the partitions, as the brokers last told them.
+
+        None before the first item. It asks nobody, so it costs nothing and may be called from another thread.
+        """
+        if not self._ends:
+            return None
+        return sum(max(0, end - self._offsets.get(tp, end)) for tp, end in self._ends.copy().items())
+
+    def close(self) -> None:
+        self._closed = True
+        if not self._in_use:  # else the iteration that uses it disconnects
+            self._disconnect()
+
+    def _read(self) -> Iterator[Sample | Rejected]:
+        offsets = self._offsets
+        try:
+            self._begin()
+            while (batch := self._poll()) is not None:
+                for tp, records in batch.items():
+                    stop = math.inf if self._stops is None else self._stops[tp]
+                    for record in records:
+                        if self._closed:
+                            return
+                        offset = record.offset
+                        if offset >= stop:
+                            break
+                        if offset != offsets[tp]:
+                            self._check_offset(tp, offset)
+                        offsets[tp] = offset + 1
+                        if record.value is None:
+                            self.n_tombstones += 1
+                        else:
+                            yield self._item(record)
+                    if records[-1].offset >= stop - 1:
+                        self._unfinished.discard(tp)
+        except _Closed:
+            return
+        except TimeoutError as error:
+            raise SourceError(f"{self.name}: {error}") from None
+        finally:
+            self._disconnect()
+
+    def _begin(self) -> None:
+        self._in_use = True
+        try:
+            self._connect(self.timeout)
+        finally:
+            self._in_use = False
+
+    def _item(self, record: Any) -> Sample | Rejected:
+        origin = f"{record.topic}[{record.partition}]@{record.offset}"
+        headers = tuple(record.headers)
+        key = _as_text(record.key)
+        try:
+            fields = self._decode(record.value, headers)
+        except Exception as error:  # whatever a user's function may raise: one bad message is not the stream's end
+            why = f"expected a JSON object: {error}" if self._decode is _decode_json else f"`decode` failed: {error!r}"
+            return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
+        if type(fields) is not dict:
+            why = f"expected a dict of fields from `decode`, found {type(fields).__name__}"
+            return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
+        time = record.timestamp / 1000 if record.timestamp >= 0 else None
+        return self.layout.sample(fields, record.value, origin, key=key, time=time, headers=headers)
+
+    def _check_offset(self, tp: Any, offset: int) -> None:
+        due = self._offsets[tp]
+        place = f"{tp.topic}[{tp.partition}]"
+        if offset < due:
+            raise SourceError(f"{place}@{offset}: came again: {due} was due")
+        if self.gaps == "error":
+            raise SourceError(
+                f"{place}: expected offset {due}, found {offset}: {offset - due} missing. In compacted topics and in "
+                "those written by transactions that is normal, and gaps='allow' reads them"
+            )
+
+    def _poll(self) -> dict[Any, list] | None:
+        """Return the next messages by partition, none when there are none yet, and None at the stream's end."""
+        if self._closed or (self._stops is not None and not self._unfinished):
+            return None
+        from kafka.errors import (
+            AuthorizationError,
+            KafkaError,
+            LogTruncationError,
+            OffsetOutOfRangeError,
+            UnsupportedCodecError,
+        )
+
+        self._in_use = True
+        try:
+            if self._consumer is None:
+                self._connect(_RECONNECT)
+            if self._stops is not None:
+                self._consumer.pause(*self._stops.keys() - self._unfinished)  # what comes now is not of this stream
+            batch = self._consumer.poll(timeout_ms=1000 * _SLICE)
+            if batch:
+                self._heard = clock.monotonic()
+                for tp in batch:
+                    self._ends[tp] = self._consumer.highwater(tp) or self._ends[tp]
+            else:
+                self._look_behind_messages()
+            if clock.monotonic() - self._chores_done > _CHORES:
+                self._do_chores()
+        except (OffsetOutOfRangeError, LogTruncationError) as error:
+            raise SourceError(
+                f"{self.name}: a message that is due is not on the broker, deleted before it was read or lost: {error}"
+            ) from error
+        except AuthorizationError as error:
+            raise SourceError(f"{self.name}: not allowed: {self.client.hide(error)}") from None
+        except UnsupportedCodecError as error:
+            raise SourceError(f'{self.name}: {error}: pip install "fwonline[kafka]" brings every codec') from error
+        except (KafkaError, TimeoutError) as error:
+            self._bear(error)
+            return {}
+        finally:
+            self._in_use = False
+        return batch
+
+    def _bear(self, error: Exception) -> None:
+        """Live with a failure, unless failures have followed one another for too long."""
+        now = clock.monotonic()
+        if now - self._last_failure > _ONE_TROUBLE:
+            self._first_failure, self._failures = now, 0
+        self._last_failure = now
+        if now - self._first_failure > self.patience:
+            raise SourceError(
+                f"{self.name}: trouble with {','.join(self.bootstrap_servers)} for {now - self._first_failure:.0f} s: "
+                f"{self.client.hide(error)}"
+            ) from None
+        self._failures += 1
+        if self._failures % _TRIES == 0:
+            self._disconnect()
+        clock.sleep(_SLICE / 4)
+
+    def _look_behind_messages(self) -> None:
+        """Find what the stream has passed without seeing it: what compaction or a transaction left no message of.
+
+        Called when all that was fetched has been yielded.
+        """
+        for tp in self._offsets:
+            seen = self._consumer.position(tp, timeout_ms=0) or 0
+            if seen > self._offsets[tp] and self.gaps == "allow":
+                self._offsets[tp] = seen
+            if self._stops is not None and seen >= self._stops[tp]:
+                self._unfinished.discard(tp)
+
+    def _do_chores(self) -> None:
+        if clock.monotonic() - self._heard > _CHORES:
+            # A broker that has died says as much as one that has nothing to say. So it is asked.
+            self._ends |= self._consumer.end_offsets(list(self._offsets), timeout_ms=1000)
+            self._heard = clock.monotonic()
+        if self._stops is None and set(self._assignment()) > self._offsets.keys():
+            self._stand(clock.monotonic() + _RECONNECT)
+        if self.group is not None:
+            self._consumer.commit_async(self._committable())
+        self._chores_done = clock.monotonic()
+
+    def _committable(self) -> dict[Any, Any]:
+        return {tp: self._kafka.OffsetAndMetadata(offset, "", -1) for tp, offset in self._offsets.items()}
+
+    def _connect(self, seconds: float) -> None:
+        """Build a consumer that stands where the stream stands.
+
+        Raises
+        ------
+        TimeoutError
+            When no broker answered in time.
+
+        """
+        deadline = clock.monotonic() + seconds
+        self._consumer, self._cluster = connect(
+            self._kafka.KafkaConsumer,
+            {
+                "bootstrap_servers": self.bootstrap_servers,
+                "group_id": self.group,
+                "enable_auto_commit": False,
+                "auto_offset_reset": "none",  # to go on elsewhere would lose or double messages without a word
+            },
+            self.client,
+            seconds=seconds,
+            keep_on=self._stop_if_closed,
+            # A misspelt topic is an error, not a new topic; new partitions are found within this time.
+            defaults={"allow_auto_create_topics": False, "metadata_max_age_ms": 30_000},
+        )
+        self._await_topics(deadline)
+        self._stand(max(deadline, clock.monotonic() + 1.0))
+        self._heard = self._chores_done = clock.monotonic()
+
+    def _await_topics(self, deadline: float) -> None:
+        appears = min(deadline, clock.monotonic() + _TOPIC_APPEARS)
+        wait_for(self._cluster.set_topics(self.topics), self._all_topics_known, deadline, self._stop_if_closed)
+        while not self._all_topics_known() and clock.monotonic() < appears:
+            wait_for(self._cluster.request_update(), self._all_topics_known, appears, self._stop_if_closed)
+        if unknown := [topic for topic in self.topics if not self._cluster.partitions_for_topic(topic)]:
+            raise self._missing(f"{','.join(self.bootstrap_servers)} has no topic {listed(unknown)}")
+
+    def _all_topics_known(self) -> bool:
+        return all(self._cluster.partitions_for_topic(topic) for topic in self.topics)
+
+    def _assignment(self) -> list[Any]:
+        """Return the partitions to read, as the brokers last told them."""
+        assigned = []
+        for topic in self.topics:
+            there = self._cluster.partitions_for_topic(topic) or set()
+            if self.partitions is not None and (missing := self.partitions - there):
+                raise self._missing(f"{topic}: expected partition {min(missing)}, found {len(there)} partitions")
+            wanted = there if self.partitions is None else self.partitions
+            assigned += [self._kafka.TopicPartition(topic, partition) for partition in sorted(wanted)]
+        return assigned
+
+    def _missing(self, what: str) -> Exception:
+        # Brokers that come back from a fall may need a while to know again what they have.
+        return TimeoutError(what) if self._heard else SourceError(what)
+
+    def _stand(self, deadline: float) -> None:
+        """Assign every partition and seek the offset that is due there."""
+        consumer, assigned = self._consumer, self._assignment()
+        if gone := self._offsets.keys() - set(assigned):
+            raise self._missing(f"{self.name}: a partition that was read before is not there: {min(gone)}")
+        consumer.assign(assigned)
+        begins = self._ask(consumer.beginning_offsets, assigned, deadline)
+        ends = self._ask(consumer.end_offsets, assigned, deadline)
+        known = {tp.topic for tp in self._offsets}
+        for tp in assigned:
+            if tp not in self._offsets:
+                from_start = self.start == "earliest" or tp.topic in known
+                self._offsets[tp] = begins[tp] if from_start else ends[tp]
+            due = self._offsets[tp]
+            if not begins[tp] <= due <= ends[tp]:
+                raise SourceError(
+                    f"{tp.topic}[{tp.partition}]: offset {due} is due, and the broker has {begins[tp]} to {ends[tp]}: "
+                    + ("those before were deleted unread" if due < begins[tp] else "this is not the topic it was")
+                )
+            consumer.seek(tp, due)
+        self._begins |= begins
+        self._ends |= ends
+        if self.end == "latest" and self._stops is None:
+            self._stops = ends
+            self._unfinished = {tp for tp in assigned if self._offsets[tp] < ends[tp]}
+
+    def _ask(self, question: Callable[..., dict], partitions: list[Any], deadline: float) -> dict[Any, int]:
+        from kafka.errors import RetriableError
+
+        while True:
+            self._stop_if_closed()
+            try:
+                return question(partitions, timeout_ms=1000)
+            except RetriableError as error:
+                if clock.monotonic() > deadline:
+                    raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}: {error}") from None
+
+    def _stop_if_closed(self) -> None:
+        if self._closed:
+            raise _Closed
+
+    def _disconnect(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is None:
+            return
+        if self.group is not None and self._failures == 0:
+            from kafka.errors import KafkaError
+
+            with contextlib.suppress(KafkaError):  # dashboards will show the lag of a few seconds ago
+                consumer.commit(self._committable(), timeout_ms=1000)
+        consumer.close(autocommit=False, timeout_ms=1000)
+
+
+_Offset = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Closed(Exception):
+    """The stream was closed while it waited."""
+
+
+_json_fields = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _decode_json(value: bytes, headers: tuple) -> dict[str, Any]:
+    return _json_fields(value)
+
+
+def _as_text(key: bytes | None) -> str | bytes | None:
+    try:
+        return None if key is None else key.decode()
+    except UnicodeDecodeError:
+        return key
+
+
+def _one_of(parameter: str, value: str, *known: str) -> str:
+    if value not in known:
+        raise ValueError(f"{parameter}: expected one of {listed(known)}; found {value!r}")
+    return value

@@ -1,0 +1,3 @@
+"""Fixtures that many tests share."""
+
+pytest_plugins = ["kafka_fixtures"]
