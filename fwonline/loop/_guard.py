@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import numbers
 from typing import Any
 
+import msgspec
+
 from fwonline.exceptions import SampleError
 from fwonline.loop._calls import calls
+from fwonline.stream.base import Rejected, Sample
 
-__all__ = ["LARGE", "Guard", "Refusal"]
+__all__ = ["LARGE", "Guard", "Refusal", "rejected_sample", "unpredicted"]
 
 # Beyond this a number may overflow on its way through a pipeline, so it is tried out first. Finite sums below it cost
 # nothing but the sum.
@@ -189,3 +193,18 @@ def _is_finite(value: Any) -> bool:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def unpredicted(error: Exception) -> str:
+    """Say what became of a prediction."""
+    return str(error) if isinstance(error, SampleError) else f"the model cannot predict it: {error!r}"
+
+
+def rejected_sample(item: Sample, message: str) -> Rejected:
+    """A sample that was rejected after it had been read: kept whole, as JSON where it has that form."""
+    fields = {name: value for name, value in msgspec.structs.asdict(item).items() if name in ("x", "y", "key", "time")}
+    try:
+        raw = json.dumps(fields, default=repr)
+    except (TypeError, ValueError):
+        raw = repr(fields)
+    return Rejected(raw, message, item.origin, item.key, item.headers)

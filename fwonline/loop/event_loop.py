@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import sys
@@ -18,10 +17,11 @@ from river import compose
 import fwonline
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
 from fwonline.loop._calls import calls
-from fwonline.loop._guard import Guard, Refusal
+from fwonline.loop._guard import Guard, Refusal, rejected_sample, unpredicted
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop._pending import Pending, Question
 from fwonline.loop._signals import Stop, WaitOver
+from fwonline.loop._timer import Timer
 from fwonline.loop.checkpoint import Checkpoint
 from fwonline.loop.report import Observer, Report, Start, Summary
 from fwonline.stream.base import Rejected, Sample, Sink, as_source
@@ -152,8 +152,8 @@ class EventLoop:
         self.resume = resume
         self.observers = list(observers)
         self.check_values = check_values
-        self._reports = _Timer(report_every, report_samples, default=1.0 if self.observers else None)
-        self._checkpoints = _Timer(checkpoint_every, checkpoint_samples, default=30.0 if self.checkpoint else None)
+        self._reports = Timer(report_every, report_samples, default=1.0 if self.observers else None)
+        self._checkpoints = Timer(checkpoint_every, checkpoint_samples, default=30.0 if self.checkpoint else None)
         self._pending = Pending(max_pending, expire_items, expire_seconds)
         self._kind = {
             "model": kind_of(model),
@@ -264,7 +264,7 @@ class EventLoop:
                     try:
                         y_pred = predict(x)
                     except _FAULTS as error:
-                        self._reject(item, "model", _unpredicted(error), error)
+                        self._reject(item, "model", unpredicted(error), error)
                     else:
                         try:
                             learn(x, y)
@@ -353,7 +353,7 @@ class EventLoop:
         try:
             y_pred = self._predict(item.x)
         except _FAULTS as error:
-            raise Refusal("model", _unpredicted(error)) from error
+            raise Refusal("model", unpredicted(error)) from error
         self.n_predicted += 1
         self.n_expired += self._pending.ask(item.key, Question(item.x, y_pred, n, item.time))
         if self.sinks:
@@ -395,7 +395,7 @@ class EventLoop:
             self._held = item
             raise SampleError(message) from cause
         self.n_rejected[reason] = self.n_rejected.get(reason, 0) + 1
-        rejected = item if isinstance(item, Rejected) else _rejected(item, message)
+        rejected = item if isinstance(item, Rejected) else rejected_sample(item, message)
         if self.dead_letter is not None:
             self.dead_letter.write(rejected.to_record())
         for observer in self.observers:
@@ -543,41 +543,5 @@ class EventLoop:
             warnings.warn(str(error), stacklevel=2)
 
 
-class _Timer:
-    """Says when something is due: every so many items, or seconds."""
-
-    def __init__(self, seconds: float | None, items: int | None, default: float | None) -> None:
-        self.seconds = default if seconds is None and items is None else seconds
-        self.items = items
-        self.next_n: float = math.inf
-        self._next_time = math.inf
-
-    def start(self, n: int, now: float) -> None:
-        if self.items is not None:
-            self.next_n = n - n % self.items + self.items
-        if self.seconds is not None:
-            self._next_time = now + self.seconds
-
-    def is_due(self, n: int, now: float) -> bool:
-        if n < self.next_n and now < self._next_time:
-            return False
-        self.start(n, now)
-        return True
-
-
 def _predict_nothing(x: dict) -> None:
     return None
-
-
-def _unpredicted(error: Exception) -> str:
-    return str(error) if isinstance(error, SampleError) else f"the model cannot predict it: {error!r}"
-
-
-def _rejected(item: Sample, message: str) -> Rejected:
-    """A sample that was rejected after it had been read: kept whole, as JSON where it has that form."""
-    fields = {name: value for name, value in msgspec.structs.asdict(item).items() if name in ("x", "y", "key", "time")}
-    try:
-        raw = json.dumps(fields, default=repr)
-    except (TypeError, ValueError):
-        raw = repr(fields)
-    return Rejected(raw, message, item.origin, item.key, item.headers)
