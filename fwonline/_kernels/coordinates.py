@@ -22,16 +22,32 @@ BLOCK, GROUP = 1 << BLOCK_SHIFT, 1 << GROUP_SHIFT
 
 @part
 def sparse_dot(v, idx, val, start, stop):
-    """sum val_k v[idx_k], the sum compensated (Neumaier): the order of the entries does not show in its result."""
-    total = 0.0
-    lost = 0.0
-    for k in range(start, stop):
+    """sum val_k v[idx_k], the sum compensated (Neumaier): the order of the entries does not show in its result.
+
+    Two sums run side by side, since each addition must wait for the one before it.
+    """
+    even = odd = lost_even = lost_odd = 0.0
+    paired = stop - ((stop - start) & 1)
+    for k in range(start, paired, 2):
         p = v[idx[k]] * val[k]
-        t = total + p
-        back = t - total
-        lost += (total - (t - back)) + (p - back)
-        total = t
-    return total + lost
+        t = even + p
+        back = t - even
+        lost_even += (even - (t - back)) + (p - back)
+        even = t
+        p = v[idx[k + 1]] * val[k + 1]
+        t = odd + p
+        back = t - odd
+        lost_odd += (odd - (t - back)) + (p - back)
+        odd = t
+    if paired < stop:
+        p = v[idx[paired]] * val[paired]
+        t = even + p
+        back = t - even
+        lost_even += (even - (t - back)) + (p - back)
+        even = t
+    total = even + odd
+    back = total - even
+    return total + (((even - (total - back)) + (odd - back)) + (lost_even + lost_odd))
 
 
 @part
@@ -75,6 +91,15 @@ def _largest(kind, u, start, stop):
             k = -u[np.uint64(j)]
             top = k if k > top else top
     return top
+
+
+@jit
+def admit(bound, group, first, last):
+    """Coordinates first to last join with u_j = 0."""
+    for b in range(first >> BLOCK_SHIFT, ((last - 1) >> BLOCK_SHIFT) + 1 if last > first else 0):
+        bound[b] = max(bound[b], 0.0)
+        g = b >> GROUP_SHIFT
+        group[g] = max(group[g], bound[b])
 
 
 @jit

@@ -190,8 +190,9 @@ def store(num, cnt, rows, duals, pool_idx, pool_val, slot, at, idx, val, start, 
     """Copy a sample into the memory."""
     size = stop - start
     for k in range(size):
-        pool_idx[at + k] = idx[start + k]
-        pool_val[at + k] = val[start + k]
+        pool_idx[np.uint64(at + k)] = idx[np.uint64(start + k)]
+    for k in range(size):
+        pool_val[np.uint64(at + k)] = val[np.uint64(start + k)]
     rows[slot, START] = at
     rows[slot, LENGTH] = size
     rows[slot, STAMP] = -1

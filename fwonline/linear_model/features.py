@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import numbers
+import operator
 import struct
 import typing
+import zlib
 
 import numpy as np
 
@@ -30,9 +31,13 @@ def rank_of(key: Hashable) -> int:
     """
     if isinstance(key, numbers.Number):
         return hash(key)
-    name = key if isinstance(key, str) else f"{type(key).__qualname__}:{key!r}"
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    name = (key if isinstance(key, str) else f"{type(key).__qualname__}:{key!r}").encode("utf-8", "surrogatepass")
+    # Two checksums of 32 bits, the signs left out: quick, and the same in every process.
+    return zlib.crc32(name) << 31 | zlib.adler32(name) >> 1
+
+
+# Stands for a first key where there is none: nothing that a stream brings is equal to it.
+_NO_KEY = object()
 
 
 class FeatureIndex:
@@ -44,8 +49,8 @@ class FeatureIndex:
     def __init__(self) -> None:
         self.positions: dict[typing.Any, int] = {}
         self.names: list[typing.Any] = []
-        self._keys: tuple = ()
-        self._packer = struct.Struct("0d")
+        self._size = -1
+        self._forget_buffer()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -74,37 +79,59 @@ class FeatureIndex:
         if len(self.names) > count:
             del self.names[count:]
             run.shrink(count)
-        self._keys = ()
+        self._forget_buffer()
 
     def load(self, x: dict, run: Run) -> int:
         """Write a sample into the run's buffers; answers its number of entries.
 
         Nothing is changed but the buffers and, for features never seen, the size of the arrays.
         """
-        keys = tuple(x)
-        n = len(keys)
-        if n > run.idx.size:
-            run.reserve(n)
-            self._keys = ()
-        if n != len(self._keys):
-            self._packer = struct.Struct(f"{n}d")
+        n = len(x)
+        if n != self._size:
+            self._expect(n, run)
         try:
-            self._packer.pack_into(run.val, 0, *x.values())
+            self._pack_values(run.val_bytes, 0, *x.values())
         except (struct.error, OverflowError, TypeError):
             raise SampleError(describe(x)) from None
-        if keys != self._keys:
-            # A dense stream brings the same keys in the same order: then their positions still stand in the buffer.
-            self._keys = ()
+        if not n:
+            return 0
+        # A dense stream brings the same keys in the same order: then their positions still stand in the buffer. The
+        # first key tells other streams apart at once.
+        first = next(iter(x))
+        same_first = first == self._first
+        if not (same_first and self._keys == tuple(x)):
+            self._forget_buffer()
             try:
-                positions = [self.positions[key] for key in keys]
+                positions = self._find(x)
             except KeyError:
                 if (bad := describe(x)) is not None:
                     raise SampleError(bad) from None
-                self.add([key for key in keys if key not in self.positions], run)
-                positions = [self.positions[key] for key in keys]
-            run.idx[:n] = positions
-            self._keys = keys
+                self.add([key for key in x if key not in self.positions], run)
+                positions = self._find(x)
+            self._pack_positions(run.idx_bytes, 0, *positions)
+            self._first = first
+            if same_first:
+                self._keys = tuple(x)
         return n
+
+    def _expect(self, n: int, run: Run) -> None:
+        """Prepare for samples of n features."""
+        if n > run.idx.size:
+            run.reserve(n)
+        self._size = n
+        self._forget_buffer()
+        self._pack_values = struct.Struct(f"{n}d").pack_into
+        self._pack_positions = struct.Struct(f"{n}I").pack_into
+
+    def _forget_buffer(self) -> None:
+        """What stands in the buffers is no longer the positions of ``_keys``."""
+        self._first: typing.Any = _NO_KEY
+        self._keys: tuple | None = None
+
+    def _find(self, x: dict) -> tuple[int, ...]:
+        """Positions of the features of a sample; a KeyError if one has none."""
+        # itemgetter is the quickest way to many values of a dict, but has a form of its own for a single one.
+        return operator.itemgetter(*x)(self.positions) if len(x) > 1 else (self.positions[next(iter(x))],)
 
     def known(self, x: dict) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Positions and values of the features that have a position; the others weigh nothing."""

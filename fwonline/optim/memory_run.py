@@ -44,11 +44,6 @@ class MemoryRun(Run):
     def _extra(self) -> tuple:
         return (*self.pool, self.noise, self.batch)
 
-    def __getstate__(self) -> dict:
-        state = super().__getstate__()
-        del state["pool"]
-        return state
-
     def offline(self, rows: Rows) -> None:
         """Take a whole data set as the memory, without copying it."""
         indptr, idx, val, y = rows

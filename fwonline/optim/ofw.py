@@ -236,16 +236,17 @@ class OFWRun(MemoryRun):
     def _extra(self) -> tuple:
         return (*self.pool, self.batch, self.old, self.H, self.b, self.m)
 
-    def _grown(self, d: int) -> None:
-        capacity = self.v.size
-        if self.cnt[SET] > UNIT_SIMPLEX and self.old.size < capacity:
-            self.old = resized(self.old, capacity)
-        if self.cnt[MODE] != STATISTICS:
-            return
-        if d > self.max_features:
+    def grow(self, ranks: np.ndarray) -> None:
+        if self.cnt[MODE] == STATISTICS and self.n_features + len(ranks) > self.max_features:
             self.cnt[MODE] = RECURSION
             self.H, self.b, self.m = np.zeros((0, 0)), np.zeros(0), np.zeros(0)
-        elif len(self.H) < capacity:
+            self._bind()
+        super().grow(ranks)
+
+    def _resize(self, capacity: int) -> None:
+        if self.cnt[SET] > UNIT_SIMPLEX:
+            self.old = resized(self.old, capacity)
+        if self.cnt[MODE] == STATISTICS:
             H = np.zeros((capacity, capacity))
             H[: len(self.H), : len(self.H)] = self.H
             self.H, self.b, self.m = H, resized(self.b, capacity), resized(self.m, capacity)

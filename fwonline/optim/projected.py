@@ -23,7 +23,7 @@ from fwonline._kernels.layout import (
 )
 from fwonline.losses import loss_derivative, loss_value
 from fwonline.optim.base import Optimizer
-from fwonline.optim.run import GENERIC
+from fwonline.optim.run import GENERIC, resized
 from fwonline.optim.schedules import Power, Schedule
 from fwonline.optim.stream_run import StreamRun
 
@@ -70,11 +70,9 @@ class ProjectedSGDRun(StreamRun):
     def _extra(self) -> tuple:
         return self.active, self.place
 
-    def _grown(self, d: int) -> None:
-        if self.active.size < self.v.size:
-            size = self.active.size
-            self.active, self.place = np.resize(self.active, self.v.size), np.resize(self.place, self.v.size)
-            self.place[size:] = -1
+    def _resize(self, capacity: int) -> None:
+        self.active = resized(self.active, capacity)
+        self.place = resized(self.place, capacity, fill=-1)
 
     def _enter(self, rows, i, margin, alpha, largest):
         indptr, idx, val, _ = rows

@@ -24,9 +24,9 @@ class StreamRun(Run):
     def _extra(self) -> tuple:
         return (self.old,)
 
-    def _grown(self, d: int) -> None:
-        if self.cnt[layout.SET] > layout.UNIT_SIMPLEX and self.old.size < self.v.size:
-            self.old = resized(self.old, self.v.size)
+    def _resize(self, capacity: int) -> None:
+        if self.cnt[layout.SET] > layout.UNIT_SIMPLEX:
+            self.old = resized(self.old, capacity)
 
     def __getstate__(self) -> dict:
         state = super().__getstate__()
