@@ -86,7 +86,7 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     def _positive(self, z: typing.Any) -> typing.Any:
         return self.fitted_loss.mean_func(z) if hasattr(self.fitted_loss, "mean_func") else 1.0 / (1.0 + np.exp(-z))
 
-    def predict_proba_one(self, x: dict) -> dict:
+    def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
         """The probability of each class; a half each before learning."""
         p = float(self._positive(self._raw_one(x)))
         negative, positive = self.classes if len(self._classes) != 1 else (self._classes[0], not self._classes[0])

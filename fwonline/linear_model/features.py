@@ -50,7 +50,8 @@ class FeatureIndex:
         self.positions: dict[typing.Any, int] = {}
         self.names: list[typing.Any] = []
         self._size = -1
-        self._forget_buffer()
+        self._first: typing.Any = _NO_KEY
+        self._keys: tuple | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -125,8 +126,8 @@ class FeatureIndex:
 
     def _forget_buffer(self) -> None:
         """What stands in the buffers is no longer the positions of ``_keys``."""
-        self._first: typing.Any = _NO_KEY
-        self._keys: tuple | None = None
+        self._first = _NO_KEY
+        self._keys = None
 
     def _find(self, x: dict) -> tuple[int, ...]:
         """Positions of the features of a sample; a KeyError if one has none."""

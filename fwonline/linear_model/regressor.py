@@ -56,7 +56,7 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
     ...     constraint=sets.L1Ball(3.0), optimizer=optim.SFW(memory=500, steps=5), intercept=True, seed=42
     ... )
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 1.0...
+    MAE: 1.1...
     """
 
     @property

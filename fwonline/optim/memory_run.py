@@ -44,6 +44,23 @@ class MemoryRun(Run):
     def _extra(self) -> tuple:
         return (*self.pool, self.noise, self.batch)
 
+    def _is_consistent(self) -> bool:
+        rows, live = self.rows, int(self.cnt[layout.LIVE])
+        if rows.shape != (len(rows), 3) or self.duals.shape != rows.shape or not 0 <= live <= len(rows):
+            return False
+        start, length = rows[:live, memory.START], rows[:live, memory.LENGTH]
+        return (
+            super()._is_consistent()
+            and self.pool_idx.size == self.pool_val.size
+            and bool(np.all((start >= 0) & (length >= 0) & (start + length <= self.pool_idx.size)))
+            and 0 <= self.cnt[layout.HEAD] <= self.pool_idx.size
+            and self.cnt[layout.SEEN] >= 0
+            and self.batch.size >= self.cnt[layout.BATCH]
+            and all(
+                bool(np.all(self.pool_idx[a : a + n] < self.cnt[layout.D])) for a, n in zip(start, length, strict=True)
+            )
+        )
+
     def offline(self, rows: Rows) -> None:
         """Take a whole data set as the memory, without copying it."""
         indptr, idx, val, y = rows

@@ -243,6 +243,15 @@ class OFWRun(MemoryRun):
             self._bind()
         super().grow(ranks)
 
+    def _is_consistent(self) -> bool:
+        d = self.v.size
+        return (
+            super()._is_consistent()
+            and self.old.size >= (0 if self.cnt[SET] <= UNIT_SIMPLEX else d)
+            and (self.cnt[MODE] != STATISTICS or (self.H.shape == (d, d) and self.b.size == self.m.size == d))
+            and (self.cnt[MODE] != SAMPLES or np.array_equal(self.batch, np.arange(len(self.rows))))
+        )
+
     def _resize(self, capacity: int) -> None:
         if self.cnt[SET] > UNIT_SIMPLEX:
             self.old = resized(self.old, capacity)

@@ -57,6 +57,7 @@ def learn(v, u, rank, bound, group, num, cnt, active, place, indptr, idx, val, y
 
 
 class ProjectedSGDRun(StreamRun):
+    optimizer: ProjectedSGD
     _compiled_learn = staticmethod(learn)
 
     def __init__(self, optimizer: ProjectedSGD, *args: typing.Any, **kwargs: typing.Any):
@@ -70,7 +71,17 @@ class ProjectedSGDRun(StreamRun):
     def _extra(self) -> tuple:
         return self.active, self.place
 
+    def _is_consistent(self) -> bool:
+        listed = self.active[: self.cnt[NONZEROS]]
+        return (
+            super()._is_consistent()
+            and self.active.size == self.place.size == self.v.size
+            and 0 <= self.cnt[NONZEROS] == listed.size
+            and bool(np.all((listed >= 0) & (listed < self.v.size)))
+        )
+
     def _resize(self, capacity: int) -> None:
+        super()._resize(capacity)
         self.active = resized(self.active, capacity)
         self.place = resized(self.place, capacity, fill=-1)
 

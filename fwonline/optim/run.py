@@ -114,7 +114,7 @@ class Run:
         self.idx = np.zeros(64, dtype=np.uint32)
         self.val = np.zeros(64)
         self.y = np.zeros(1)
-        self._last: Rows | None = None
+        self._last: tuple[NDArray[np.uint32], NDArray[np.float64]] | None = None
         self._bind()
 
     # --- what subclasses give ---------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Run:
         self._args = (*self.core, *self._extra(), self.indptr, self.idx, self.val, self.y, 0, 1)
         self._call: typing.Callable[..., int] | None = None
         # What a sample is packed into, without a look-up of the array's interface each time.
-        self.idx_bytes, self.val_bytes = memoryview(self.idx).cast("B"), memoryview(self.val).cast("B")
+        self.idx_bytes, self.val_bytes = self.idx.data.cast("B"), self.val.data.cast("B")
         cnt = self.cnt
         self._is_compiled = bool(
             cnt[layout.LOSS_KIND] != losses.CUSTOM
@@ -164,7 +164,28 @@ class Run:
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         self._last = None
+        if not self._is_consistent():
+            raise ValueError(f"the saved state of {self.optimizer} is inconsistent: its arrays do not fit each other")
         self._bind()
+
+    def _is_consistent(self) -> bool:
+        """Whether every index that a compiled step follows stays within its array: steps do not check."""
+        cnt, capacity = self.cnt, self.v.size
+        return (
+            self.num.size >= layout.NUM
+            and cnt.size == layout.CNT
+            and 0 <= cnt[layout.D] <= capacity == self.u.size == self.rank.size
+            and self.bound.size >= (capacity >> coordinates.BLOCK_SHIFT)
+            and self.group.size >= (self.bound.size >> coordinates.GROUP_SHIFT)
+            and (cnt[layout.SET] != layout.BOX_ARRAYS or self.num.size >= layout.NUM + 2 * int(cnt[layout.D]))
+            and -2 <= cnt[layout.INDEX] < max(1, int(cnt[layout.D]))
+            and 0 <= cnt[layout.NOISE] <= self.noise.size + 1
+            and cnt[layout.BATCH] >= 0
+            and cnt[layout.STEPS] >= 0
+            and self.idx.size == self.val.size
+            and self.indptr.size == 2
+            and self.y.size == 1
+        )
 
     @property
     def n_features(self) -> int:

@@ -124,6 +124,7 @@ def iterate(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val,
 
 
 class SFWRun(MemoryRun):
+    optimizer: SFW
     _compiled_learn = staticmethod(learn)
     _compiled_iterate = staticmethod(iterate)
 

@@ -28,6 +28,10 @@ class StreamRun(Run):
         if self.cnt[layout.SET] > layout.UNIT_SIMPLEX:
             self.old = resized(self.old, capacity)
 
+    def _is_consistent(self) -> bool:
+        needed = 0 if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX else self.v.size
+        return super()._is_consistent() and self.old.size >= needed
+
     def __getstate__(self) -> dict:
         state = super().__getstate__()
         state["_data"] = None  # a data set minimised over is not the model's
