@@ -13,7 +13,7 @@ import pytest
 # The broker is a tool of this repository, not a part of the package; pytest may have been started from anywhere.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.kafka import Cluster, start_cluster
+from tools.kafka import Cluster, RunningCluster, start_cluster
 
 _USERS = {"alice": "correct horse"}
 _used = pytest.StashKey[set]()
@@ -52,8 +52,9 @@ def make_topic(kafka: Cluster) -> Iterator[Callable[..., str]]:
         return name
 
     yield make
-    for name in made:
-        kafka.delete_topic(name)
+    if isinstance(kafka, RunningCluster):  # the others end with the session, and their topics with them
+        for name in made:
+            kafka.delete_topic(name)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

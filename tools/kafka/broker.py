@@ -86,7 +86,7 @@ class RealCluster(Cluster):
                 self._configure()
                 for node in range(nodes):
                     self.start_node(node)
-                self._wait_until_ready(timeout)
+                self.wait_until_ready(timeout)
             except BaseException as error:
                 log = "".join(self.log(node) for node in range(nodes))
                 self.stop()
@@ -239,7 +239,8 @@ class RealCluster(Cluster):
             return (self._home(node) / "log").read_text(errors="replace")
         return ""
 
-    def _wait_until_ready(self, timeout: float) -> None:
+    def wait_until_ready(self, timeout: float = 90.0) -> None:
+        """Return when every node is known to the others and answers."""
         from kafka.errors import KafkaError
 
         deadline = time.monotonic() + timeout

@@ -7,6 +7,8 @@ import contextlib
 import time
 from typing import Any, Self
 
+from tools.kafka.errors import BrokerUnavailable
+
 __all__ = ["Cluster", "MockCluster", "RunningCluster"]
 
 
@@ -25,7 +27,7 @@ class Cluster(abc.ABC):
         Of the broker, or None where that is not known.
     is_mock
         True where this is no Kafka but stands in for one: no transactions, no admin, no compaction, every topic has
-        four partitions and comes into being when it is named.
+        four partitions, comes into being when it is named and stays to the end.
     """
 
     bootstrap: str
@@ -109,8 +111,12 @@ class MockCluster(Cluster):
     partitions = 4
 
     def __init__(self, nodes: int = 1) -> None:
-        import confluent_kafka
-
+        try:
+            import confluent_kafka
+        except ImportError as error:
+            raise BrokerUnavailable(
+                "the mock cluster is a part of confluent-kafka: pip install confluent-kafka"
+            ) from error
         self.version = None
         self.description = f"librdkafka {confluent_kafka.libversion()[0]}'s mock cluster (a mock, not Kafka)"
         # The cluster lives as long as this client, which sends nothing itself.
@@ -139,9 +145,6 @@ class MockCluster(Cluster):
                 raise TimeoutError(f"the mock cluster did not create {name!r}")
             time.sleep(0.01)
         return self.partitions
-
-    def delete_topic(self, name: str) -> None:
-        """Do nothing: the mock keeps a topic until it ends."""
 
     def stop(self) -> None:
         """End the mock cluster with the client that owns it."""

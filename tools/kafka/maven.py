@@ -109,6 +109,7 @@ def _resolve(timeout: float) -> str:
             raise BrokerUnavailable(f"Maven had not fetched Kafka {KAFKA_VERSION} after {timeout:.0f} s")
         if status != 0 or not answer.is_file():
             said = next((line for line in output.splitlines() if "ERROR" in line), output.strip()[-300:])
+            said = said.removeprefix("[ERROR] ").removesuffix(" -> [Help 1]")
             raise BrokerUnavailable(
                 f"Maven could not fetch Kafka {KAFKA_VERSION} (is its repository in reach?): {said}"
             )

@@ -17,7 +17,7 @@ __all__ = ["ClientSettings", "addresses", "connect", "kafka_python"]
 
 # One attempt to connect is no longer than this, so that a stream that is asked to end while it waits for a broker ends
 # soon.
-_ATTEMPT = 3.0
+_ATTEMPT = 2.0
 _SECRET_WORDS = ("password", "secret", "token")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # Given to every client, unless the user's settings say otherwise: a broker that comes back is met within a second (30 s
