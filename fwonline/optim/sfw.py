@@ -137,10 +137,11 @@ class SFWRun(MemoryRun):
 
     def _enter(self, rows, i, margin, alpha, largest):
         indptr, idx, val, y = rows
+        at = self._place(rows, i)  # first of all: it may bring a larger pool
         self._newest = enter(
             *self.core,
             *self.pool,
-            self._place(rows, i),
+            at,
             idx,
             val,
             indptr[i],
