@@ -24,7 +24,7 @@ from fwonline.stream import Sink, Source, as_source
 __all__ = ["Builder"]
 
 _SECTIONS = ("name", "source", "model", "monitors", "sinks", "run")
-_ENVIRONMENT = re.compile(r"\$\{([^}]*)\}")
+_ENVIRONMENT = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")  # ${NAME} or, as in a shell, ${NAME:-default}
 _BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and these parameters of `EventLoop`.
 _LOOP = (
@@ -288,14 +288,13 @@ class Builder:
 
         def replacement(match: re.Match[str]) -> str:
             nonlocal broken
-            found = os.environ.get(match[1])
-            if found is None:
-                broken = True
-                self.problem(path, f"the environment has no variable {match[1]!r}")
-                return ""
-            if found:
+            if found := os.environ.get(match[1]):
                 self.filled_in[found] = match[0]
-            return found
+                return found
+            if match[2] is None:
+                broken = True
+                self.problem(path, f"the environment variable {match[1]!r} is not set")
+            return match[2] or ""
 
         text = _ENVIRONMENT.sub(replacement, value)
         return _BROKEN if broken else text
@@ -312,7 +311,9 @@ class Builder:
             self.unknown_keys(arguments, named, path)
         for key, value in arguments.items():
             if value is not _BROKEN and key in known and key != spread:
-                if expected := _classes.expected_type(known[key], value):
+                if _classes.wants_function(known[key]):
+                    self.problem((*path, key), "wants a function, and no definition can hold one")
+                elif expected := _classes.expected_type(known[key], value):
                     self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
             elif value is not _BROKEN and key == spread and not isinstance(value, list):
                 self.problem((*path, key), f"expected a list, found {_shown(value)}")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["AmbiguousName", "closest", "expected_type", "find", "listing", "parameters"]
+__all__ = ["AmbiguousName", "closest", "expected_type", "find", "listing", "parameters", "wants_function"]
 
 # Everything a definition can reach: it may come from a stranger, so nothing here runs code that the file brings.
 _MODULES = (
     "fwonline.sets",
+    "fwonline.losses",
     "fwonline.optim",
+    "fwonline.optim.schedules",
     "fwonline.linear_model",
     "fwonline.monitors",
     "fwonline.stream",
@@ -37,7 +40,9 @@ _MODULES = (
 _NOT_FROM_DATA = {
     "CallbackSink",
     "FuncTransformer",
+    "Grouper",
     "IterableSource",
+    "Optimizer",
     "Pipeline",
     "Rejected",
     "Sample",
@@ -59,7 +64,8 @@ class AmbiguousName(LookupError):
 
 def _exported(module_name: str) -> list[str]:
     module = importlib.import_module(module_name)
-    return [name for name in getattr(module, "__all__", ()) if name[:1].isupper() and name not in _NOT_FROM_DATA]
+    names = getattr(module, "__all__", ())
+    return [name for name in names if name[:1].isupper() and name not in _NOT_FROM_DATA and not name.endswith("Atom")]
 
 
 def _public_class(module_name: str, name: str) -> type | None:
@@ -94,7 +100,7 @@ def find(name: str, hint: str = "") -> type | None:
         and (cls := _public_class(module, short)) is not None
     }
     if len(set(found.values())) > 1 and hint:
-        hinted = {key: cls for key, cls in found.items() if key.split(".")[-2].startswith(hint)}
+        hinted = {key: cls for key, cls in found.items() if key.split(".")[-2] in (f"{hint}s", f"{hint}es")}
         found = hinted or found
     if len(set(found.values())) > 1:
         raise AmbiguousName(sorted(found))
@@ -129,6 +135,15 @@ def closest(name: str, candidates: Iterable[str] | None = None) -> str:
 def parameters(cls: type) -> dict[str, inspect.Parameter]:
     """The constructor's parameters by name."""
     return dict(inspect.signature(cls).parameters)
+
+
+def wants_function(parameter: inspect.Parameter) -> bool:
+    """Whether nothing but a function will do.
+
+    >>> wants_function(parameters(find("BagOfWords"))["tokenizer"])
+    True
+    """
+    return re.fullmatch(r"(typing\.)?Callable(\[.*\])?( \| None)?", str(parameter.annotation)) is not None
 
 
 def expected_type(parameter: inspect.Parameter, value: Any) -> str:

@@ -36,8 +36,9 @@ class StreamDefinition:
     river metric among the monitors is wrapped in `fwonline.monitors.Metric`, and its key ``window`` makes it one of the
     last so many samples. Nothing in a definition runs code.
 
-    Relative paths of sources start at the definition's folder, those of sinks at the run folder. ``${NAME}`` is filled
-    in from the environment in the settings of Kafka sources and sinks only, and never written to the run folder.
+    Relative paths of sources start at the definition's folder, those of sinks at the run folder. ``${NAME}`` and
+    ``${NAME:-default}`` are filled in from the environment in the settings of Kafka sources and sinks only, and what
+    they stand for is never written to the run folder.
 
     Use `load_definition` to read one.
 

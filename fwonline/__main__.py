@@ -1,0 +1,7 @@
+"""``python -m fwonline`` is the command ``fwonline``."""
+
+import sys
+
+from fwonline.cli import main
+
+sys.exit(main())

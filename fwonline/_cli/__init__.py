@@ -1,0 +1,9 @@
+"""What stands behind the commands of `fwonline.cli`: each module is imported by the command that needs it."""
+
+from fwonline.exceptions import FWOnlineError
+
+__all__ = ["FolderError"]
+
+
+class FolderError(FWOnlineError):
+    """A run folder that is not what the command needs: taken, foreign, empty or of another definition."""

@@ -1,0 +1,222 @@
+"""``fwonline report``: the curves of a run, or of several over one another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fwonline._cli import FolderError
+from fwonline._cli.folder import RunFolder, read_log
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw"]
+
+# Okabe and Ito's palette: told apart by every kind of colour vision, and on paper.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_DASHES = ("-", "--", ":", "-.")
+_NO_CURVES = {"time", "n", "n_predicted", "n_learned", "elapsed", "progress", "samples"}  # what other axes say
+_NAMES = {
+    "gap_estimate": "estimate of a step",
+    "gap_estimate_ewm": "estimates, faded mean",
+    "gap_estimate_mean": "estimates, mean",
+    "gap_over_memory": "exact over the memory",
+    "violation": "now",
+    "violation_worst": "worst so far",
+}
+_ROUNDING = 1e-9
+_COUNTS = ("rejected", "n_pending", "n_expired", "n_unmatched")
+
+
+@dataclass
+class _Log:
+    """The reports of one run as columns."""
+
+    name: str
+    n: np.ndarray
+    columns: dict[str, np.ndarray]
+    times: dict[str, np.ndarray]  # at which sample a value that is taken now and then was taken
+
+    def curve(self, low: str, high: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Samples and bounds, one point for each time that the value was taken."""
+        n, lows, highs = self.n, self.columns[low], self.columns[high]
+        prefixes = [key for key in self.times if low.startswith(key.removesuffix("_at"))]
+        if prefixes and not low.startswith("violation"):  # whose time is that of the worst
+            n = self.times[max(prefixes, key=len)]
+        seen = np.isfinite(n) & np.isfinite(lows) & np.isfinite(highs)
+        _, first = np.unique(n[seen], return_index=True)
+        return n[seen][first], lows[seen][first], highs[seen][first]
+
+
+@dataclass
+class _Panel:
+    """One set of axes: which columns it shows, and how."""
+
+    title: str
+    keys: list[str] = field(default_factory=list)
+    log_scale: bool = False
+    from_zero: bool = False
+
+
+def draw(runs: Sequence[Path], output: Path) -> None:
+    """Draw the curves of `runs` over the samples into `output`, whose ending says how (``.png``, ``.svg``, ``.pdf``).
+
+    Raises
+    ------
+    FolderError
+        When a folder holds no run, or its log no curve.
+    ImportError
+        When matplotlib is not installed.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    logs = [_load(Path(path)) for path in runs]
+    if len({log.name for log in logs}) < len(logs):
+        for log, path in zip(logs, runs, strict=True):
+            log.name = str(path)
+    panels = _panels(logs)
+    with mpl.rc_context({"font.size": 9, "axes.titlesize": 9.5, "axes.titleweight": "bold", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(8, 0.7 + 1.75 * len(panels)), layout="constrained")
+        axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for panel, ax in zip(panels, axes, strict=True):
+            _draw_panel(ax, panel, logs)
+        axes[-1].set_xlabel("samples")
+        axes[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        figure.suptitle(" and ".join(log.name for log in logs), fontsize=12)
+        figure.savefig(output, dpi=160)
+
+
+def _load(path: Path) -> _Log:
+    folder = RunFolder(path)
+    if not folder.is_run:
+        raise FolderError(f"{path}: expected the folder of a run (with definition.toml and log.jsonl)")
+    rows = _one_a_sample(read_log(folder.log))
+    if not rows:
+        raise FolderError(f"{folder.log}: no reports yet; let the run go on for a while")
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = {key: np.array([_float(row.get(key)) for row in rows]) for key in keys}
+    shown = {key: values for key, values in columns.items() if _is_curve(key, values)}
+    times = {key: values for key, values in columns.items() if key.endswith("_at")}
+    return _Log(str(folder.read_summary().get("name", path.resolve().name)), columns["n"], shown, times)
+
+
+def _one_a_sample(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of two reports at one sample the later: it is a run's last word, but has nothing to say of the rate."""
+    kept: list[dict[str, Any]] = []
+    for row in rows:
+        if kept and kept[-1]["n"] == row["n"]:
+            kept[-1] = {**row, "rate": kept[-1]["rate"]}
+        else:
+            kept.append(row)
+    return kept
+
+
+def _is_curve(key: str, values: np.ndarray) -> bool:
+    # at which sample something was, and how often it was looked at, is for the log alone
+    return key not in _NO_CURVES and not key.endswith(("_at", "_looks")) and bool(np.isfinite(values).any())
+
+
+def _float(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan
+
+
+def _panels(logs: Sequence[_Log]) -> list[_Panel]:
+    """Sort the columns into panels: what shares a scale and a meaning shares axes."""
+    keys = list(dict.fromkeys(key for log in logs for key in log.columns))
+    taken = {"rate", "lag", *_COUNTS}
+
+    def pick(pattern: str) -> list[str]:
+        found = [key for key in keys if key not in taken and re.search(pattern, key, re.IGNORECASE)]
+        taken.update(found)
+        return found
+
+    gaps = _Panel("Frank-Wolfe gap", pick(r"gap"), log_scale=True)
+    average = _Panel("Average regret a sample", pick("^regret_average"))
+    regret = _Panel("Regret against the best fixed point", pick("^regret"))
+    violation = _Panel("Distance to the constraint set", pick("violation"), from_zero=True)
+    rates = _Panel("Samples a second", ["rate", *pick("per_second")], from_zero=True)
+    rest = [key for key in keys if key not in taken]
+    shares = [key for key in rest if _within_unit(logs, key)]
+    metrics = [_Panel(shares[0] if len(shares) == 1 else "Metrics", shares)]
+    metrics += [_Panel(key, [key]) for key in rest if key not in shares]
+    waiting = [
+        key for key in ("lag", *_COUNTS) if any(np.nanmax(log.columns.get(key, np.zeros(1))) > 0 for log in logs)
+    ]
+    panels = [
+        *metrics,
+        gaps,
+        regret,
+        average,
+        violation,
+        rates,
+        _Panel("Waiting and set aside", waiting, from_zero=True),
+    ]
+    return [panel for panel in panels if any(key in log.columns for key in panel.keys for log in logs)]
+
+
+def _within_unit(logs: Sequence[_Log], key: str) -> bool:
+    values = np.concatenate([log.columns[key] for log in logs if key in log.columns])
+    return bool(np.nanmin(values) >= 0 and np.nanmax(values) <= 1)
+
+
+def _draw_panel(ax: Axes, panel: _Panel, logs: Sequence[_Log]) -> None:
+    lines = list(_lines(panel.keys))
+    for i, log in enumerate(logs):
+        for j, (label, low, high) in enumerate(lines):
+            if low not in log.columns or high not in log.columns:
+                continue
+            color, dash = (
+                (_COLORS[j % len(_COLORS)], "-") if len(logs) == 1 else (_COLORS[i], _DASHES[j % len(_DASHES)])
+            )
+            shown = _NAMES.get(label, label)
+            if len(logs) > 1:
+                shown = log.name if len(lines) == 1 else f"{shown} ({log.name})"
+            _draw_line(ax, log, low, high, color=color, linestyle=dash, label=shown)
+    values = np.concatenate([line.get_ydata() for line in ax.get_lines()])
+    if panel.log_scale and (values[np.isfinite(values)] > 0).any():
+        ax.set_yscale("log", nonpositive="mask")
+    else:
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    title = panel.title
+    if panel.from_zero:
+        top = float(np.nanmax(values, initial=0.0))
+        if panel.keys[0].startswith("violation") and top < _ROUNDING:
+            title += f": at most {top:.1g}, which is rounding" if top else ": none"
+            top = _ROUNDING
+        ax.set_ylim(-0.05 * (top or 1.0), 1.05 * (top or 1.0))  # a line at zero shows
+    ax.set_title(title, loc="left")
+    ax.grid(color="0.9", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.margins(x=0.01)
+    if len(lines) * len(logs) > 1:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _lines(keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Label and the two columns of each curve, which are one and the same unless it is an interval."""
+    for key in keys:
+        stem, _, end = key.rpartition("_")
+        if end == "lo" and f"{stem}_hi" in keys:
+            yield stem, key, f"{stem}_hi"
+        elif not (end == "hi" and f"{stem}_lo" in keys):
+            yield key, key, key
+
+
+def _draw_line(ax: Axes, log: _Log, low: str, high: str, *, label: str, **style: Any) -> None:
+    n, lows, highs = log.curve(low, high)
+    marker = "." if len(n) <= 25 else None
+    if low == high:
+        ax.plot(n, lows, label=label, linewidth=1.3, marker=marker, **style)
+        return
+    # a band between its two bounds: the truth is inside, and no line in the middle pretends to know where
+    ax.fill_between(n, lows, highs, color=style["color"], alpha=0.3, linewidth=0, label=label)
+    for bound in (lows, highs):
+        ax.plot(n, bound, linewidth=0.8, marker=marker, **style)

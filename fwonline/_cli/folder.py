@@ -1,0 +1,150 @@
+"""The folder of a run: its definition, log, checkpoint and summary, and what may be done with one that exists."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from fwonline._cli import FolderError
+from fwonline.loop.report import Observer, Report, Start
+
+__all__ = ["LogWriter", "RunFolder", "read_log"]
+
+
+class RunFolder:
+    """Where a run keeps what it leaves behind.
+
+    ``definition.toml`` is the definition as it was given, ``log.jsonl`` holds one report a line, ``checkpoint`` is the
+    state to resume from and ``summary.json`` says how the run ended.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.definition = self.path / "definition.toml"
+        self.log = self.path / "log.jsonl"
+        self.checkpoint = self.path / "checkpoint"
+        self.summary = self.path / "summary.json"
+
+    @property
+    def is_run(self) -> bool:
+        """Whether a run was begun here."""
+        return self.definition.is_file()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run here came to its end, of the stream or of its limit."""
+        return self.read_summary().get("state") == "finished"
+
+    def refuse_foreign(self) -> None:
+        """Raise where the path is taken by something that no run wrote.
+
+        Raises
+        ------
+        FolderError
+            If so.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise FolderError(f"{self.path}: expected a folder for the run, found a file")
+        if self.path.is_dir() and not self.is_run and {entry.name for entry in self.path.iterdir()} - {".lock"}:
+            raise FolderError(f"{self.path}: this folder holds files but no run; choose another with --output")
+
+    def start_afresh(self, definition: str) -> None:
+        """Make the folder that of a new run; what an earlier one left goes."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        for stale in (*self.path.glob("checkpoint*"), self.log, self.summary):
+            stale.unlink(missing_ok=True)
+        self.definition.write_text(definition, encoding="utf-8")
+
+    def read_summary(self) -> dict[str, Any]:
+        try:
+            return msgspec.json.decode(self.summary.read_bytes())
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}
+
+    def write_summary(self, **values: Any) -> None:
+        self.summary.write_bytes(msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second run out of the folder while the block runs.
+
+        Raises
+        ------
+        FolderError
+            When another process is inside.
+        """
+        try:
+            import fcntl
+        except ImportError:  # not on this system; two runs at once are then the user's to avoid
+            yield
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / ".lock", "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise FolderError(f"{self.path}: another run is going on in this folder") from None
+            yield
+
+
+class LogWriter(Observer):
+    """Writes each report as one line of JSON, at once, so that the log can be followed while the run goes.
+
+    Values are the report's own; ``time`` is the wall clock in seconds since the epoch. Not-a-number becomes null.
+
+    Parameters
+    ----------
+    path
+        The log. What it holds of an earlier run is kept up to the sample at which that run is taken up again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO | None = None
+
+    def on_start(self, start: Start) -> None:
+        kept = (
+            [line for line in _lines(self.path) if (n := _n_of(line)) is not None and n <= start.n] if start.n else []
+        )
+        self._file = open(self.path, "wb")  # noqa: SIM115  (held until close)
+        self._file.writelines(kept)
+        self._file.flush()
+
+    def on_report(self, report: Report) -> None:
+        assert self._file is not None, "reports come after the start"
+        self._file.write(msgspec.json.encode({"time": time.time(), **report.to_dict()}) + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+
+
+def _n_of(line: bytes) -> int | None:
+    # a line cut short by a crash is no line
+    with contextlib.suppress(msgspec.DecodeError, TypeError, KeyError):
+        return msgspec.json.decode(line)["n"] if line.endswith(b"\n") else None
+    return None
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The reports of a log, oldest first; a line that is cut short is left out."""
+    return [msgspec.json.decode(line) for line in _lines(path) if _n_of(line) is not None]

@@ -1,0 +1,182 @@
+"""The command ``fwonline``: run a stream definition, simulate a stream, draw what a run left.
+
+Whatever takes long to import is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import fwonline
+from fwonline._cli import FolderError
+from fwonline.exceptions import DefinitionError, SampleError
+
+__all__ = ["main"]
+
+_OK, _FAILED, _MISUSED, _KILLED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        The words behind ``fwonline``; by default those of the process.
+
+    Returns
+    -------
+    int
+        0 when all went well, also when a signal stopped a run cleanly; 1 when a run failed; 2 when the command or the
+        definition is wrong; 130 when a second Ctrl-C ended everything at once.
+
+    Examples
+    --------
+    >>> from fwonline.cli import main
+    >>> main(["simulate", "SparseLinear", "--to", "nowhere.txt"])
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except KeyboardInterrupt:
+        print("fwonline: ended at once", file=sys.stderr)
+        return _KILLED
+    except Exception as error:
+        if options.traceback:
+            raise
+        print(f"fwonline: {_told(error)}", file=sys.stderr)
+        return _MISUSED if isinstance(error, DefinitionError | FolderError) else _FAILED
+    return _OK
+
+
+def _told(error: Exception) -> str:
+    """An error for the person at the terminal: what happened, and what can be done about it."""
+    text = str(error) or repr(error)
+    if isinstance(error, DefinitionError) and "\n" in text:
+        return f"the definition has {text.count(chr(10)) + 1} mistakes\n{text}"
+    if isinstance(error, SampleError):
+        return f'{text}\n(on_error = "skip" under [run] passes over such samples, dead_letter = "FILE" keeps them)'
+    if isinstance(error, ImportError) and error.name == "matplotlib":
+        return "drawing needs matplotlib: pip install 'fwonline[viz]'"
+    if isinstance(error, OSError) or type(error).__module__.startswith("fwonline."):
+        return text
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    return f"{type(error).__name__}: {text}{notes}; --traceback shows where"
+
+
+def _run(options: argparse.Namespace) -> None:
+    from fwonline._cli.run import Options, run
+
+    run(
+        options.definition,
+        Options(
+            limit=options.limit,
+            resume=options.resume,
+            fresh=options.fresh,
+            output=options.output,
+            quiet=options.quiet,
+        ),
+    )
+
+
+def _simulate(options: argparse.Namespace) -> None:
+    from fwonline._cli.simulate import simulate
+
+    simulate(options.name, options.to, options.n, options.seed, options.param)
+    print(f"{options.n:,} samples of {options.name} written to {options.to}")
+
+
+def _report(options: argparse.Namespace) -> None:
+    from fwonline._cli.figure import draw
+
+    output = options.output or options.runs[0] / "report.png"
+    draw(options.runs, output)
+    print(f"drawn: {output}")
+
+
+def _list(options: argparse.Namespace) -> None:
+    import textwrap
+
+    from fwonline.loop import _classes
+
+    for module, names in _classes.listing().items():
+        print(module)
+        print(textwrap.fill(", ".join(names), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+
+
+def _positive(text: str) -> int:
+    value = int(text.replace("_", "").replace(",", ""))
+    if value < 1:
+        raise ValueError
+    return value
+
+
+_positive.__name__ = "positive number"  # what argparse calls it in its error
+
+
+def _figure(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise argparse.ArgumentTypeError(f"expected a file that ends in .png, .svg or .pdf, found {text!r}")
+    return path
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--traceback", action="store_true", help="show where an error came from")
+    parser = argparse.ArgumentParser(
+        prog="fwonline", description="Frank-Wolfe learners on streams: models that never leave their constraint set."
+    )
+    parser.add_argument("--version", action="version", version=f"fwonline {fwonline.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = commands.add_parser(
+        "run",
+        parents=[common],
+        help="learn from a stream, as a definition says",
+        description="Learn from a stream as a definition (TOML) says, and show how it goes. Ctrl-C stops it cleanly; "
+        "started again, it goes on where it was.",
+    )
+    run.add_argument("definition", type=Path, metavar="DEFINITION.toml")
+    run.add_argument("--limit", type=_positive, metavar="N", help="stop after N samples in all, earlier runs included")
+    how = run.add_mutually_exclusive_group()
+    how.add_argument("--resume", action="store_true", help="go on from the checkpoint, even behind a finished run")
+    how.add_argument("--fresh", action="store_true", help="start over, in place of the run that was there")
+    run.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/NAME)")
+    run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    run.set_defaults(command=_run)
+
+    simulate = commands.add_parser(
+        "simulate",
+        parents=[common],
+        help="write a simulated stream to a file or a Kafka topic",
+        description="Write a simulated stream (see the list of fwonline.datasets in `fwonline list`).",
+    )
+    simulate.add_argument("name", metavar="NAME", help="a simulator, such as SparseLinear")
+    simulate.add_argument(
+        "--to", required=True, metavar="TARGET", help="FILE.csv, .jsonl or .svm (and .gz), or kafka://host:port/topic"
+    )
+    simulate.add_argument("--n", type=_positive, default=10_000, metavar="N", help="how many samples (default: 10,000)")
+    simulate.add_argument("--seed", type=int, metavar="S", help="the same seed writes the same stream")
+    simulate.add_argument(
+        "--param", action="append", default=[], metavar="K=V", help="a parameter of the simulator; may be repeated"
+    )
+    simulate.set_defaults(command=_simulate)
+
+    report = commands.add_parser(
+        "report",
+        parents=[common],
+        help="draw the curves of a run, or of two over one another",
+        description="Draw the curves of a run, or of several over one another (needs matplotlib).",
+    )
+    report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run folder, such as runs/phishing")
+    report.add_argument("--output", type=_figure, metavar="FILE", help=".png, .svg or .pdf (default: RUN/report.png)")
+    report.set_defaults(command=_report)
+
+    listing = commands.add_parser("list", parents=[common], help="list the classes that a definition may name")
+    listing.set_defaults(command=_list)
+    return parser

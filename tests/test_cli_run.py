@@ -1,0 +1,281 @@
+"""``fwonline run``: the run folder, what may be done with one that exists, exit codes and messages."""
+
+import json
+import re
+
+import pytest
+
+import fwonline
+from fwonline.cli import main
+from fwonline.loop import Checkpoint
+
+SMALL = """
+source = "Phishing"
+model = ["StandardScaler", { class = "FWClassifier", constraint = { class = "L1Ball", radius = 5.0 } }]
+monitors = ["Accuracy", "Gap"]
+sinks = [{ class = "JSONLinesSink", path = "predictions.jsonl" }]
+run = { seed = 1, report_samples = 100 }
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL)
+    return tmp_path
+
+
+def log_of(folder):
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def summary_of(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def state_of(folder):
+    """What the checkpoint knows of the model, without the objects' identity."""
+    state = Checkpoint(folder / "checkpoint").load()
+    estimator = state["model"]["FWClassifier"]
+    return estimator.weights, estimator.gap, state["counts"], [monitor.get() for monitor in state["monitors"]]
+
+
+def test_a_run_leaves_definition_log_predictions_checkpoint_and_summary(here, capsys):
+    assert main(["run", "small.toml"]) == 0
+    folder = here / "runs" / "small"
+    assert (folder / "definition.toml").read_text() == SMALL
+    log = log_of(folder)
+    assert [row["n"] for row in log] == [*range(100, 1300, 100), 1250]
+    assert log[-1]["Accuracy"] > 0.8
+    assert log[-1]["gap_over_memory"] is None
+    assert len((folder / "predictions.jsonl").read_text().splitlines()) == 1250
+    assert summary_of(folder)["state"] == "finished"
+    assert summary_of(folder)["n_learned"] == 1250
+    assert (folder / "checkpoint").exists()
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[0] == "small: learning from Phishing"
+    assert re.match(r"samples 100  rate [\d,]+/s  Accuracy 0\.\d+  gap_estimate ", lines[1])
+    assert lines[-2].startswith("samples 1,250  rate ")
+    assert lines[-1] == "finished: 1,250 samples; to draw it: fwonline report runs/small"
+    assert err == ""
+
+
+def test_quiet_prints_nothing(capsys):
+    assert main(["run", "small.toml", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_output_takes_the_place_of_the_default_folder(here):
+    assert main(["run", "small.toml", "--quiet", "--limit", "50", "--output", "elsewhere/deep"]) == 0
+    assert summary_of(here / "elsewhere" / "deep")["n"] == 50
+    assert not (here / "runs").exists()
+
+
+def test_a_finished_run_asks_what_to_do(here, capsys):
+    main(["run", "small.toml", "--quiet"])
+    assert main(["run", "small.toml"]) == 2
+    assert capsys.readouterr().err == (
+        "fwonline: runs/small: this run is finished, after 1,250 samples. --resume goes on from where it ended, "
+        "--fresh starts over, --output takes another folder\n"
+    )
+    assert main(["run", "small.toml", "--quiet", "--fresh"]) == 0
+    assert summary_of(here / "runs" / "small")["n"] == 1250
+    assert len((here / "runs" / "small" / "predictions.jsonl").read_text().splitlines()) == 1250
+
+
+def test_a_run_in_two_parts_ends_as_one_in_one(here, capsys):
+    main(["run", "small.toml", "--quiet", "--limit", "437", "--output", "parts"])
+    assert main(["run", "small.toml", "--resume", "--output", "parts"]) == 0
+    assert "small: learning from Phishing, from 437 on\n" in capsys.readouterr().out
+    main(["run", "small.toml", "--quiet", "--output", "whole"])
+    assert state_of(here / "parts") == state_of(here / "whole")
+    assert (here / "parts" / "predictions.jsonl").read_text() == (here / "whole" / "predictions.jsonl").read_text()
+    assert [row["n"] for row in log_of(here / "parts")] == [100, 200, 300, 400, 437, *range(500, 1300, 100), 1250]
+
+
+def test_an_unfinished_run_goes_on_and_says_so(here, capsys):
+    main(["run", "small.toml", "--quiet", "--limit", "437"])
+    folder = here / "runs" / "small"
+    (folder / "summary.json").unlink()  # as after kill -9
+    with open(folder / "log.jsonl", "a") as file:
+        file.write('{"n": 450}\n{"n": 47')
+    assert main(["run", "small.toml"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("runs/small: going on with the run that was begun here; --fresh starts over\n")
+    assert [row["n"] for row in log_of(folder)][4:6] == [437, 500]
+
+
+def test_a_run_without_a_checkpoint_starts_over(here, capsys):
+    main(["run", "small.toml", "--quiet", "--limit", "437"])
+    folder = here / "runs" / "small"
+    for path in (folder / "summary.json", *folder.glob("checkpoint*")):
+        path.unlink()
+    assert main(["run", "small.toml", "--limit", "100"]) == 0
+    assert "runs/small: the run before ended without a checkpoint; starting over\n" in capsys.readouterr().out
+    assert summary_of(folder)["n"] == 100
+
+
+def test_a_changed_definition_is_refused_with_what_changed(here, capsys):
+    main(["run", "small.toml", "--quiet", "--limit", "100"])
+    (here / "small.toml").write_text(SMALL.replace("radius = 5.0", "radius = 6.0"))
+    assert main(["run", "small.toml", "--resume"]) == 2
+    assert capsys.readouterr().err == (
+        "fwonline: runs/small: the definition is not the one this run was begun with:\n"
+        "  model[1].constraint.radius: 5.0 before, 6.0 now\n"
+        "Set it back, or choose: --fresh starts over, --output takes another folder\n"
+    )
+    (here / "small.toml").write_text("# a comment\n" + SMALL.replace("report_samples = 100", "report_samples = 50"))
+    assert main(["run", "small.toml", "--resume", "--quiet"]) == 0
+
+
+def test_nothing_to_resume(capsys):
+    assert main(["run", "small.toml", "--resume"]) == 2
+    assert capsys.readouterr().err == "fwonline: runs/small: nothing to resume: no run was begun here\n"
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(here, capsys):
+    (here / "thesis").mkdir()
+    (here / "thesis" / "chapter1.tex").write_text("x")
+    assert main(["run", "small.toml", "--fresh", "--output", "thesis"]) == 2
+    assert capsys.readouterr().err == (
+        "fwonline: thesis: this folder holds files but no run; choose another with --output\n"
+    )
+    assert main(["run", "small.toml", "--output", "small.toml"]) == 2
+    assert capsys.readouterr().err == "fwonline: small.toml: expected a folder for the run, found a file\n"
+    assert (here / "small.toml").read_text() == SMALL
+
+
+def test_two_runs_do_not_share_a_folder(here, capsys):
+    from fwonline._cli.folder import RunFolder
+
+    with RunFolder(here / "runs" / "small").locked():
+        assert main(["run", "small.toml"]) == 2
+    assert capsys.readouterr().err == "fwonline: runs/small: another run is going on in this folder\n"
+
+
+def test_resume_and_fresh_exclude_each_other(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["run", "small.toml", "--resume", "--fresh"])
+    assert end.value.code == 2
+    assert "--fresh: not allowed with argument --resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["0", "-3", "many"])
+def test_a_limit_is_a_positive_number(limit, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["run", "small.toml", f"--limit={limit}"])
+    assert end.value.code == 2
+    assert f"argument --limit: invalid positive number value: '{limit}'" in capsys.readouterr().err
+
+
+def test_definition_errors_are_usage_errors(here, capsys):
+    (here / "bad.toml").write_text('source = "Phishing"\nmodle = "x"\n')
+    assert main(["run", "bad.toml"]) == 2
+    assert capsys.readouterr().err == (
+        "fwonline: the definition has 2 mistakes\n"
+        "bad.toml:1: the key 'model' is missing: it says what learns\n"
+        "bad.toml:2: modle: unknown key. Did you mean 'model'? "
+        "Expected one of: name, source, model, monitors, sinks, run\n"
+    )
+    assert not (here / "runs").exists()
+    assert main(["run", "absent.toml"]) == 2
+    assert capsys.readouterr().err == "fwonline: absent.toml: no such file\n"
+
+
+CSV = """
+source = { class = "CSVSource", path = "in.csv", target = "y" }
+model = { class = "FWRegressor", constraint = { class = "L1Ball", radius = 5.0 } }
+"""
+
+
+def test_a_source_that_fails_is_one_clean_line(here, capsys):
+    (here / "csv.toml").write_text(CSV)
+    assert main(["run", "csv.toml", "--quiet"]) == 1
+    assert capsys.readouterr().err == "fwonline: in.csv: cannot be read: No such file or directory\n"
+    assert summary_of(here / "runs" / "csv")["state"] == "failed"
+    (here / "in.csv").write_text("a,y\n1,2\n2,4\n")
+    assert main(["run", "csv.toml", "--quiet"]) == 0  # nothing was lost: it goes on
+    assert summary_of(here / "runs" / "csv")["n_learned"] == 2
+
+
+def test_a_bad_sample_says_where_it_is_and_what_can_be_done(here, capsys):
+    (here / "csv.toml").write_text(CSV)
+    (here / "in.csv").write_text("a,y\n1,2\n2\nnan,3\n3,6\n")
+    assert main(["run", "csv.toml", "--quiet"]) == 1
+    assert capsys.readouterr().err == (
+        "fwonline: in.csv:3: expected 2 fields (a, y), found 1\n"
+        '(on_error = "skip" under [run] passes over such samples, dead_letter = "FILE" keeps them)\n'
+    )
+
+
+def test_bad_samples_are_counted_and_kept_whole(here, capsys):
+    (here / "csv.toml").write_text(CSV + 'run = { dead_letter = "rejected.jsonl" }\n')
+    (here / "in.csv").write_text("a,y\n1,2\n2\nnan,3\n3,6\n")
+    assert main(["run", "csv.toml"]) == 0
+    out = capsys.readouterr().out
+    assert "rejected 2" in out
+    assert re.search(r"^rejected: 1 malformed, 1 features$", out, re.MULTILINE)
+    kept = [json.loads(line) for line in (here / "runs" / "csv" / "rejected.jsonl").read_text().splitlines()]
+    assert [row["origin"] for row in kept] == ["in.csv:3", "in.csv:4"]
+    assert kept[0]["raw"] == "2\n"
+    assert summary_of(here / "runs" / "csv")["n_learned"] == 2
+
+
+def test_an_error_nobody_foresaw_is_one_line_unless_asked_for_more(here, capsys):
+    (here / "odd.toml").write_text('source = "Phishing"\nmodel = "LogisticRegression"\nmonitors = ["Gap"]\n')
+    assert main(["run", "odd.toml", "--quiet"]) == 1
+    assert capsys.readouterr().err == (
+        "fwonline: TypeError: Gap needs a model with the attribute 'gap'; LogisticRegression has none; "
+        "--traceback shows where\n"
+    )
+    with pytest.raises(TypeError, match="Gap needs a model"):
+        main(["run", "odd.toml", "--quiet", "--fresh", "--traceback"])
+
+
+def test_secrets_of_the_environment_are_filled_in_and_never_written(here, capsys, monkeypatch):
+    pytest.importorskip("kafka")
+    monkeypatch.setenv("PASSWORD", "hunter2")
+    (here / "kafka.toml").write_text(
+        """
+        model = { class = "FWClassifier", constraint = { class = "L1Ball", radius = 5.0 } }
+        [source]
+        class = "KafkaSource"
+        topics = "t"
+        bootstrap_servers = "${BROKER:-localhost:1}"
+        timeout = 0.2
+        client = { security_protocol = "SASL_PLAINTEXT", sasl_mechanism = "PLAIN", sasl_plain_username = "me", sasl_plain_password = "${PASSWORD}" }
+        """  # noqa: E501
+    )
+    from fwonline.loop.definition import load_definition
+
+    definition = load_definition("kafka.toml")
+    assert definition.build().source.bootstrap_servers == ["localhost:1"]
+    assert main(["run", "kafka.toml"]) == 1
+    said = "".join(capsys.readouterr())
+    assert "no answer from localhost:1" in said
+    written = b"".join(path.read_bytes() for path in (here / "runs" / "kafka").iterdir())
+    assert b"hunter2" not in written + said.encode() + repr(definition).encode()
+    monkeypatch.delenv("PASSWORD")
+    assert main(["run", "kafka.toml", "--fresh"]) == 2
+    assert capsys.readouterr().err == (
+        "fwonline: kafka.toml:8: source.client.sasl_plain_password: the environment variable 'PASSWORD' is not set\n"
+    )
+    monkeypatch.setenv("PASSWORD", "hunter2")
+    (here / "kafka.toml").write_text((here / "kafka.toml").read_text().replace('"t"', '"t"\nstart = "${PASSWORD}"'))
+    assert main(["run", "kafka.toml", "--fresh"]) == 2
+    err = capsys.readouterr().err
+    assert "source.start: KafkaSource: " in err
+    assert "${PASSWORD}" in err
+    assert "hunter2" not in err
+
+
+def test_version_and_list(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"fwonline {fwonline.__version__}\n"
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "fwonline.linear_model\n  FWClassifier, FWRegressor\n" in out
+    assert "\n  Feasibility, Gap, Metric, Regret, Throughput\n" in out
