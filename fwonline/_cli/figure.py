@@ -104,7 +104,7 @@ def _load(path: Path) -> _Log:
     columns = {key: np.array([_float(row.get(key)) for row in rows]) for key in keys}
     shown = {key: values for key, values in columns.items() if _is_curve(key, values)}
     times = {key: values for key, values in columns.items() if key.endswith("_at")}
-    return _Log(str(folder.read_summary().get("name", path.resolve().name)), columns["n"], shown, times)
+    return _Log(path.resolve().name, columns["n"], shown, times)
 
 
 def _one_a_sample(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,88 @@
+"""The definitions in ``streams/`` load, run, and do what their comments say."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fwonline.cli import main
+from fwonline.loop.definition import load_definition
+
+STREAMS = Path(__file__).parent.parent / "streams"
+OFFLINE = ["phishing", "portfolio", "sparse-regression-drift"]
+
+
+def test_all_definitions_are_tested():
+    assert sorted(path.stem for path in STREAMS.glob("*.toml")) == sorted([*OFFLINE, "kafka"])
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(name, *arguments):
+        assert main(["run", str(STREAMS / f"{name}.toml"), "--quiet", *arguments]) == 0
+        folder = tmp_path / "runs" / name
+        return json.loads((folder / "summary.json").read_text()), [
+            json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()
+        ]
+
+    return run
+
+
+def test_phishing_learns_a_sparse_classifier(run, tmp_path):
+    summary, log = run("phishing")
+    assert summary["n_learned"] == 1250
+    assert summary["monitors"]["ROCAUC"] > 0.94
+    assert summary["monitors"]["Accuracy"] > 0.88
+    assert summary["monitors"]["gap_over_memory"] < 0.05
+    assert len(log) >= 50
+    assert len((tmp_path / "runs/phishing/predictions.jsonl").read_text().splitlines()) == 1250
+
+
+def test_the_drifting_stream_is_followed(run):
+    summary, log = run("sparse-regression-drift", "--limit", "8000")
+    error = {row["n"]: row["RollingMAE"] for row in log}
+    assert error[5750] > 0.25  # the truth has just moved
+    assert max(error[5000], error[8000]) < 0.12
+    assert summary["monitors"]["violation_worst"] < 1e-9
+
+
+def test_the_portfolios_average_regret_falls(run):
+    summary, log = run("portfolio", "--limit", "2048")
+    averages = {row["regret_at"]: row["regret_average_hi"] for row in log if row["regret_at"]}
+    assert averages[2048] < averages[512] / 2
+    assert summary["monitors"]["regret_lo"] <= summary["monitors"]["regret_hi"]
+    assert summary["monitors"]["violation_worst"] < 1e-9
+
+
+def test_the_kafka_definition_is_sound(monkeypatch):
+    pytest.importorskip("kafka")
+    monkeypatch.setenv("KAFKA", "broker.example:9093")
+    definition = load_definition(STREAMS / "kafka.toml")
+    definition.check()
+    assert "broker.example" not in definition.text
+
+
+@pytest.mark.kafka
+def test_the_kafka_definition_resumes_where_it_was(make_topic, kafka, tmp_path, monkeypatch):
+    if kafka.client:
+        pytest.skip("this broker wants more than an address")
+    topic = make_topic()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAFKA", kafka.bootstrap)
+    text = (STREAMS / "kafka.toml").read_text().replace('topics = "sparse"', f'topics = "{topic}"')
+    (tmp_path / "kafka.toml").write_text(text)
+    parameters = ["--param", "classification=true", "--param", "density=0.2", "--seed", "1", "--n", "3000"]
+    assert main(["simulate", "SparseLinear", "--to", f"kafka://{kafka.bootstrap}/{topic}", *parameters]) == 0
+    for limit in ("1000", "3000"):
+        assert (
+            main(["run", "kafka.toml", "--quiet", "--resume" if limit == "3000" else "--fresh", "--limit", limit]) == 0
+        )
+    folder = tmp_path / "runs" / "kafka"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["n_learned"] == 3000
+    assert sum(summary["position"][topic].values()) == 3000
+    assert summary["monitors"]["ROCAUC"] > 0.8
+    origins = [json.loads(line)["origin"] for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    assert len(origins) == len(set(origins)) == 3000
