@@ -13,7 +13,7 @@ from fwonline.stream.sinks import CallbackSink, CSVSink, FileSink, JSONLinesSink
 from fwonline.stream.svmlight import SVMLightSource
 
 if TYPE_CHECKING:
-    from fwonline.stream.kafka import KafkaSink, KafkaSource
+    from fwonline.stream.kafka import KafkaDeadLetterSink, KafkaSink, KafkaSource
 
 __all__ = [
     "CSVSink",
@@ -24,6 +24,7 @@ __all__ = [
     "IterableSource",
     "JSONLinesSink",
     "JSONLinesSource",
+    "KafkaDeadLetterSink",
     "KafkaSink",
     "KafkaSource",
     "Rejected",
@@ -37,7 +38,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # kafka-python is an extra, and importing it costs time that a stream from a file need not pay
-    if name in ("KafkaSink", "KafkaSource"):
+    if name in ("KafkaDeadLetterSink", "KafkaSink", "KafkaSource"):
         from fwonline.stream import kafka
 
         return getattr(kafka, name)
