@@ -1,0 +1,82 @@
+"""Every script in ``examples/`` runs and prints what it promises."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture
+def printed(capsys):
+    def run(name):
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def numbers(pattern, text):
+    """The numbers that the groups of `pattern` find, a tuple for each match."""
+    matches = re.finditer(pattern, text)
+    found = [tuple(float(group.replace(",", "")) for group in match.groups()) for match in matches]
+    assert found, text
+    return found
+
+
+def test_all_examples_are_tested():
+    tested = set(re.findall(r'printed\("(\w+)"\)', Path(__file__).read_text()))
+    assert tested == {path.stem for path in EXAMPLES.glob("*.py")}
+
+
+def test_sparse_classifier(printed):
+    out = printed("sparse_classifier")
+    rows = numbers(r"radius +([\d.]+): ROCAUC: ([\d.]+)%, (\d+) features", out)
+    assert [radius for radius, _, _ in rows] == [1.0, 3.0, 10.0]
+    assert all(rocauc > 90 for _, rocauc, _ in rows)
+    assert rows[0][2] < rows[2][2]  # a smaller ball is sparser
+
+
+def test_portfolio_regret(printed):
+    out = printed("portfolio_regret")
+    rows = numbers(r"day +([\d,]+): wealth ([\d.]+), average regret within \[([\d.]+), ([\d.]+)\]", out)
+    assert [day for day, *_ in rows] == [500, 1000, 2000, 4000]
+    assert all(lo <= hi for _, _, lo, hi in rows)
+    assert rows[-1][3] < rows[0][2] / 2  # the average regret falls
+    assert "they sum to 1.000000000000\n" in out
+
+
+def test_sparse_arrays(printed):
+    out = printed("sparse_arrays")
+    assert "100,000 rows of 5,000 features, 100 of them present in a row\n" in out
+    assert numbers(r"([\d,]+) rows a second", out)[0][0] > 5_000
+    ((accuracy, best),) = numbers(r"never seen: ([\d.]+); with the true weights it would be ([\d.]+)", out)
+    assert best - 0.02 < accuracy < best + 0.01
+    ((_, hits),) = numbers(r"(\d+) weights; the 50 largest are (\d+) of the 50 true ones", out)
+    assert hits >= 48
+
+
+def test_offline_minimize(printed):
+    out = printed("offline_minimize")
+    (sfw_lo, sfw_hi), (momentum_lo, momentum_hi) = numbers(r"the optimum lies in \[([\d.]+), ([\d.]+)\]", out)
+    assert max(sfw_lo, momentum_lo) <= min(sfw_hi, momentum_hi)  # two brackets of one optimum overlap
+    assert sfw_hi - sfw_lo < 0.02
+
+
+def test_own_source(printed):
+    out = printed("own_source")
+    assert "first run: 1,499 learned, MAE 0.0" in out
+    assert "second run: goes on to 4,000, MAE 0.0" in out
+    assert 'rejected: {\'features\': 4}, the first of them: {"origin":"thermometer#500"' in out
+    assert numbers(r"weights: {'sensor3': ([\d.]+), 'sensor7': -([\d.]+)}", out)[0] == pytest.approx((2, 1), abs=0.1)
+    assert numbers(r"outside the ball by at most ([\de+-.]+)", out)[0][0] < 1e-9
+
+
+def test_own_loss(printed):
+    out = printed("own_loss")
+    ((_, plain),) = numbers(r"Squared : MAE: ([\d.]+), too low in (\d+)% of", out)
+    ((_, careful),) = numbers(r"Shortage: MAE: ([\d.]+), too low in (\d+)% of", out)
+    assert 40 < plain < 60
+    assert careful < 35
