@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m tools.bench` measures this library beside its peers in one process."""

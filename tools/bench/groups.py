@@ -1,0 +1,33 @@
+"""Which benchmarks there are. A new one is a module with a ``run`` and a line here."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from tools.bench import curves, learn_arrays, learn_one, memory, progressive, startup
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tools.bench.report import Comparison, Settings, Table
+
+__all__ = ["GROUPS", "Group"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A title, and what measures."""
+
+    title: str
+    run: Callable[[Settings], Iterator[Comparison | Table]]
+
+
+GROUPS = {
+    "learn_one": Group("one dict at a time, beside river's logistic regression", learn_one.run),
+    "learn_arrays": Group("a CSR matrix, beside copt, a bare loop, scikit-learn and Vowpal Wabbit", learn_arrays.run),
+    "memory": Group("memory while a long stream is learned", memory.run),
+    "startup": Group("import time, and compilation in a second process", startup.run),
+    "curves": Group("suboptimality against gradients on the tasks of Negiar et al.", curves.run),
+    "progressive": Group("loss over one pass in l1 balls, beside the best fixed point and the peers", progressive.run),
+}

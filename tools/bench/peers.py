@@ -1,0 +1,119 @@
+"""Peers that need not be installed, and the floor that no library can be under."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import typing
+
+import numba as nb
+import numpy as np
+
+from tools.bench.clock import stopwatch
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from scipy import sparse
+
+__all__ = ["Missing", "bare_pass", "copt_run", "sklearn_pass", "vowpal_pass"]
+
+
+class Missing(Exception):
+    """A peer is not installed; the text says how to install it, and becomes a line of the table."""
+
+
+def _import(module: str, how: str) -> typing.Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise Missing(f"{how} ({error})") from error
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _sgd(indptr, indices, values, y, w, step):  # pragma: no cover  compiled
+    loss = 0.0
+    for i in range(y.size):
+        z = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            z += w[indices[k]] * values[k]
+        factor = step * (1.0 / (1.0 + math.exp(-z)) - y[i])
+        for k in range(indptr[i], indptr[i + 1]):
+            w[indices[k]] -= factor * values[k]
+        loss += z
+    return loss
+
+
+def bare_pass(X: sparse.csr_array, y: NDArray) -> Callable[[], float]:
+    """One pass of plain SGD on the log loss, compiled, unchecked: the floor."""
+    targets = y.astype(np.float64)
+
+    def contend() -> float:
+        w = np.zeros(X.shape[1])
+        with stopwatch() as seconds:
+            _sgd(X.indptr, X.indices, X.data, targets, w, 0.5)
+        return seconds() / len(y)
+
+    return contend
+
+
+def sklearn_pass(X: sparse.csr_array, y: NDArray) -> Callable[[], float]:
+    """One ``partial_fit`` of scikit-learn's SGDClassifier with an l1 penalty."""
+    linear_model = _import("sklearn.linear_model", "pip install scikit-learn")
+
+    def contend() -> float:
+        model = linear_model.SGDClassifier(loss="log_loss", penalty="l1", alpha=1e-5, random_state=0)
+        model.partial_fit(X[:10], y[:10], classes=[False, True])
+        with stopwatch() as seconds:
+            model.partial_fit(X, y)
+        return seconds() / len(y)
+
+    return contend
+
+
+def vowpal_pass(X: sparse.csr_array, y: NDArray, folder: Path, passes: int = 5) -> Callable[[], float]:
+    """A pass of Vowpal Wabbit over its own binary cache, what starting it costs taken off by a run of one pass less."""
+    vowpal = _import("vowpalwabbit", "pip install vowpalwabbit")
+    text = folder / "data.vw"
+    with text.open("w", encoding="ascii") as file:
+        for i in range(len(y)):
+            row = slice(X.indptr[i], X.indptr[i + 1])
+            entries = " ".join(f"{j}:{v:.7g}" for j, v in zip(X.indices[row], X.data[row], strict=True))
+            file.write(f"{1 if y[i] else -1} | {entries}\n")
+
+    def passing(count: int) -> float:
+        with stopwatch() as seconds:
+            # The workspace reads while it is made; the driver ends when the passes have.
+            workspace = vowpal.Workspace(
+                f"--loss_function logistic --l1 1e-7 --noconstant --holdout_off --quiet -b 18 --passes {count} "
+                f"--data {text} --cache_file {folder / 'data.cache'}"
+            )
+            workspace.run_parser()
+        workspace.finish()
+        return seconds()
+
+    def contend() -> float:
+        return (passing(1 + passes) - passing(1)) / (passes * len(y))
+
+    return contend
+
+
+def copt_run(X: sparse.csr_array, y: NDArray, radius: float, passes: int, seed: int) -> tuple[float, NDArray]:
+    """copt's stochastic Frank-Wolfe, variant SAG (Negiar et al.), batch 1: seconds a step, and the iterate."""
+    how = "pip install wheel 'setuptools<70' && pip install --no-build-isolation copt==0.9.2"
+    randomized, constraint = _import("copt.randomized", how), _import("copt.constraint", how)
+    targets = y.astype(np.float64)
+
+    def derivative(z: NDArray, labels: NDArray) -> NDArray:
+        return 1.0 / (1.0 + np.exp(-z)) - labels
+
+    lmo = constraint.L1Ball(radius).lmo
+    start = np.zeros(X.shape[1])
+    options = {"batch_size": 1, "variant": "SAG", "tol": -1.0}
+    randomized.minimize_sfw(derivative, X[:10], targets[:10], start, lmo, max_iter=1, **options)  # compiles
+    np.random.seed(seed)  # noqa: NPY002  copt draws from the global generator
+    with stopwatch() as seconds:
+        result = randomized.minimize_sfw(derivative, X, targets, start, lmo, max_iter=passes, **options)
+    return seconds() / (passes * len(y)), result.x
