@@ -61,6 +61,7 @@ DRAW = 17          # stamp of the batch drawn last
 N_EXACT = 18       # exact gradients of the whole objective
 MODE = 19          # how OFW knows its gradient
 NONZEROS = 20      # of w, as projections list them
+WARM = 21          # whether the run started at a given point
 CNT = 24
 
 # --- sets ---

@@ -297,4 +297,9 @@ def fit_intercept(num, cnt, y, prediction, alpha):
         num[INTERCEPT_H] += abs(alpha) / max(abs(y - prediction), width)
     # The first sample's worth of curvature counts twice: a lone first step is half a Newton step.
     if num[INTERCEPT_H] > 0.0:
-        num[INTERCEPT] -= alpha / (num[INTERCEPT_H] * (1.0 + 1.0 / cnt[SEEN]))
+        step = alpha / (num[INTERCEPT_H] * (1.0 + 1.0 / cnt[SEEN]))
+        # Where the curvature grows along the step (that of Poisson's loss by powers of e), Newton's step goes too far:
+        # it never passes the sample's own minimum.
+        while kind != CUSTOM and loss_derivative(kind, p, q, y, prediction - step) * alpha < 0.0:
+            step *= 0.5
+        num[INTERCEPT] -= step

@@ -100,15 +100,17 @@ class FWLinear(abc.ABC):
             For a value that is no finite number; the model is then as it was before.
         """
         run, features = self._run, self._features
-        known, classes = len(features.names), self._classes
+        known, classes, seen = len(features.names), self._classes, run.cnt[layout.SEEN]
         try:
             target = self._target(y)
             n = features.load(x, run)
             if status := run.learn_buffered(n, target):
                 raise SampleError(self._complaint(status, x, y))
-        except SampleError:
-            self._classes = classes
-            features.forget(known, run)
+        except Exception:
+            if run.cnt[layout.SEEN] == seen:
+                self._classes = classes
+                features.forget(known, run)
+                run.forget_last()
             raise
 
     def _complaint(self, status: int, x: dict, y: typing.Any) -> str:
@@ -170,6 +172,19 @@ class FWLinear(abc.ABC):
 
     def _learn_matrix(self, X: typing.Any, y: ArrayLike, names: typing.Sequence) -> None:
         labels = np.asarray(y)
+        known, classes, seen = len(self._features), self._classes, self.n_samples
+        try:
+            self._learn_labelled(X, labels, names)
+        except Exception:
+            # Classes and features of rows that were not learned leave no trace.
+            self._classes = classes
+            if learned := self.n_samples - seen:
+                self._targets(labels[:learned])
+            else:
+                self._features.forget(known, self._run)
+            raise
+
+    def _learn_labelled(self, X: typing.Any, labels: NDArray, names: typing.Sequence) -> None:
         targets, problem = self._targets(labels)
         good = len(targets)
         rows = as_rows(X, np.concatenate([targets, np.zeros(len(labels) - good)]), check=False)[0]
@@ -244,7 +259,7 @@ class FWLinear(abc.ABC):
     @property
     def violation(self) -> float:
         """How far the weights lie outside the constraint, as the set measures it; 0.0 inside."""
-        w = self._run.weights
+        w = self._run.point
         return float(self.constraint.violation(w)) if w.size and self.n_samples else 0.0
 
     @property

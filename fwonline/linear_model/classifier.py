@@ -38,8 +38,8 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
 
     Notes
     -----
-    Labels are booleans or 0/1, or any two other classes: then the one seen first is the negative one. A third class is
-    refused with a ``SampleError``.
+    Labels are any two classes. True or 1 is the positive one, with False, 0, -1 or 2; of others the one seen first is
+    the negative one. A third class is refused with a ``SampleError``.
 
     Cost of ``learn_one``: the non-zeros of the sample on l1 balls and simplices, the number of features on other sets.
     The order of keys in a dict does not matter, to the last bit.
@@ -64,24 +64,34 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
 
     @property
     def classes(self) -> tuple:
-        """The negative and the positive class."""
-        return self._classes if len(self._classes) == 2 else (False, True)
+        """The negative and the positive class; None stands for one that is still to come."""
+        seen = self._classes
+        if len(seen) == 2:
+            return seen
+        if not seen:
+            return (False, True)
+        return (0, 1) if seen[0] in (0, 1) else (seen[0], None)
 
     def _target(self, y: typing.Any) -> float:
         classes = self._classes
         try:
-            return float(classes.index(y))
-        except ValueError:
-            pass
-        if y is None or y != y:  # noqa: PLR0124  NaN is the value that differs from itself
+            if len(classes) == 2 and y in classes:
+                return float(classes.index(y))
+            missing = y is None or bool(y != y)  # noqa: PLR0124  NaN is the value that differs from itself
+        except (TypeError, ValueError):
+            missing = True  # pandas' NA, or an array
+        if missing:
             raise SampleError(f"the label is {y!r}; expected one of two classes")
-        if not classes and y in (0, 1):
-            self._classes = (False, True) if isinstance(y, bool | np.bool_) else (0, 1)
-        elif len(classes) < 2:
-            self._classes = (*classes, y)
-        else:
+        if len(classes) == 2:
             raise SampleError(f"the label is {y!r}; expected {classes[0]!r} or {classes[1]!r}, the classes seen so far")
-        return float(self._classes.index(y))
+        if isinstance(y, bool | np.bool_) and not classes:
+            self._classes = (False, True)
+        elif not classes:
+            self._classes = (y,)
+        elif y != classes[0]:
+            # A class of 1 is the positive one, whether its partner 0, -1 or 2 comes before it or after.
+            self._classes = (y, classes[0]) if classes[0] == 1 else (classes[0], y)
+        return float(y == 1 if len(self._classes) == 1 else self._classes.index(y))
 
     def _positive(self, z: typing.Any) -> typing.Any:
         return self.fitted_loss.mean_func(z) if hasattr(self.fitted_loss, "mean_func") else 1.0 / (1.0 + np.exp(-z))
@@ -89,7 +99,7 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
         """The probability of each class; a half each before learning."""
         p = float(self._positive(self._raw_one(x)))
-        negative, positive = self.classes if len(self._classes) != 1 else (self._classes[0], not self._classes[0])
+        negative, positive = self.classes
         return {negative: 1.0 - p, positive: p}
 
     def predict_proba_many(self, X: typing.Any) -> typing.Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import math
 import numbers
 import operator
 import struct
@@ -30,7 +32,8 @@ def rank_of(key: Hashable) -> int:
     hash that is the same in every process. Names that are equal (1, 1.0, True) rank the same.
     """
     if isinstance(key, numbers.Number):
-        return hash(key)
+        # Python's hash of a number: the same for equal ones, but -1 and -2, too, have one.
+        return -1 if key == -1 else hash(key)
     name = (key if isinstance(key, str) else f"{type(key).__qualname__}:{key!r}").encode("utf-8", "surrogatepass")
     # Two checksums of 32 bits, the signs left out: quick, and the same in every process.
     return zlib.crc32(name) << 31 | zlib.adler32(name) >> 1
@@ -136,15 +139,16 @@ class FeatureIndex:
 
     def known(self, x: dict) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Positions and values of the features that have a position; the others weigh nothing."""
+        try:
+            val = np.frombuffer(array.array("d", x.values())) if x else np.empty(0)
+        except (TypeError, OverflowError):
+            raise SampleError(describe(x)) from None
         positions = self.positions
         try:
-            idx = np.fromiter(map(positions.__getitem__, x), np.int64, len(x))
-            return idx, np.fromiter(x.values(), np.float64, len(x))
+            return np.fromiter(map(positions.__getitem__, x), np.int64, len(x)), val
         except KeyError:
-            pairs = [(positions[key], value) for key, value in x.items() if key in positions]
-            return np.array([p for p, _ in pairs], dtype=np.int64), np.array([v for _, v in pairs], dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise SampleError(describe(x)) from None
+            idx = np.fromiter((positions.get(key, -1) for key in x), np.int64, len(x))
+            return idx[idx >= 0], val[idx >= 0]
 
     def columns(self, names: typing.Sequence[typing.Any], run: Run) -> NDArray[np.uint32] | None:
         """Positions of named columns, added where new; None if column j stands at position j."""
@@ -163,11 +167,11 @@ def describe(x: dict) -> str | None:
     """What is wrong with a sample, naming the feature; None if nothing is."""
     for name, value in x.items():
         try:
-            number = float(value) if not isinstance(value, str | bytes) else None
+            number = math.fabs(value)  # unlike float(), it reads no text
         except (TypeError, ValueError, OverflowError):
             number = None
         if number is None:
             return f"feature {name!r} is {value!r} ({type(value).__name__}); expected a number"
-        if not abs(number) <= layout.LARGEST:
+        if not number <= layout.LARGEST:
             return f"feature {name!r} is {value!r}; expected a finite number of at most {layout.LARGEST:g} in size"
     return None

@@ -175,5 +175,4 @@ class MemoryRun(Run):
             idx, val = self.pool_idx[where], self.pool_val[where]
             z = float(val @ w[idx] + self.num[layout.INTERCEPT])
             np.add.at(gradient, idx, self.derivative(self.duals[i, memory.LABEL], z) * val)
-        gradient /= live
-        return float(gradient @ w - self.constraint.lmo(gradient).dot(gradient))
+        return self.gap_along(gradient / live)

@@ -10,6 +10,7 @@ from river import optim as river_optim
 from fwonline._kernels import coordinates, layout, memory, stream
 from fwonline._kernels.layout import (
     DOT,
+    GAMMA,
     INDEX,
     INTERCEPT,
     LIVE,
@@ -93,7 +94,7 @@ def enter_statistics(v, u, bound, group, num, cnt, H, b, m, idx, val, start, sto
 @jit
 def follow(v, u, bound, group, num, cnt, H, b, m):
     """u at the iterate that a step has reached: O(d) after a coordinate atom, O(d^2) after a dense one."""
-    gamma = num[layout.GAMMA]
+    gamma = num[GAMMA]
     # Rounding fades with every step; taken anew every 2^12 steps or d, whichever is more, it never adds up.
     if cnt[SET] > UNIT_SIMPLEX or gamma >= 1.0 or cnt[SINCE] == 0:
         gradient_from_statistics(v, u, bound, group, num, cnt, H, b, m)
@@ -181,6 +182,10 @@ def learn(
         status = memory.check_contribution(abs(alpha) + abs(old_alpha), largest)
         if status != OK:
             return status
+        if cnt[MODE] == STATISTICS and cnt[D] > b.size:
+            cnt[MODE] = RECURSION
+            num[GAMMA] = 0.0  # u is the gradient at the present iterate, not at the one before
+            return NEED_POOL  # the caller lets the statistics go, and comes again
         at = np.int64(0)
         if cnt[MODE] == SAMPLES:
             if cnt[LIVE] == rows.shape[0]:
@@ -225,7 +230,7 @@ class OFWRun(MemoryRun):
         squared = type(self.loss) is river_optim.losses.Squared
         self.cnt[MODE] = STATISTICS if squared else SAMPLES
         if squared:
-            self._forget_samples()
+            self._forget()
         else:
             self.batch = np.arange(optimizer.memory)
         # The recursion's noise is of order gamma^2 / rho: rho_t = gamma_t = t^-a, as in ORGFW, balances it with what
@@ -236,18 +241,12 @@ class OFWRun(MemoryRun):
     def _extra(self) -> tuple:
         return (*self.pool, self.batch, self.old, self.H, self.b, self.m)
 
-    def grow(self, ranks: np.ndarray) -> None:
-        if self.cnt[MODE] == STATISTICS and self.n_features + len(ranks) > self.max_features:
-            self.cnt[MODE] = RECURSION
-            self.H, self.b, self.m = np.zeros((0, 0)), np.zeros(0), np.zeros(0)
-            self._bind()
-        super().grow(ranks)
-
     def _is_consistent(self) -> bool:
-        d = self.v.size
+        capacity = self.v.size
+        d = min(capacity, self.max_features)
         return (
             super()._is_consistent()
-            and self.old.size >= (0 if self.cnt[SET] <= UNIT_SIMPLEX else d)
+            and self.old.size >= (0 if self.cnt[SET] <= UNIT_SIMPLEX else capacity)
             and (self.cnt[MODE] != STATISTICS or (self.H.shape == (d, d) and self.b.size == self.m.size == d))
             and (self.cnt[MODE] != SAMPLES or np.array_equal(self.batch, np.arange(len(self.rows))))
         )
@@ -255,12 +254,14 @@ class OFWRun(MemoryRun):
     def _resize(self, capacity: int) -> None:
         if self.cnt[SET] > UNIT_SIMPLEX:
             self.old = resized(self.old, capacity)
-        if self.cnt[MODE] == STATISTICS:
-            H = np.zeros((capacity, capacity))
+        d = min(capacity, self.max_features)
+        if self.cnt[MODE] == STATISTICS and len(self.H) < d:
+            H = np.zeros((d, d))
             H[: len(self.H), : len(self.H)] = self.H
-            self.H, self.b, self.m = H, resized(self.b, capacity), resized(self.m, capacity)
+            self.H, self.b, self.m = H, resized(self.b, d), resized(self.m, d)
 
-    def _forget_samples(self) -> None:
+    def _forget(self) -> None:
+        self.H, self.b, self.m = np.zeros((0, 0)), np.zeros(0), np.zeros(0)
         self.rows, self.duals = np.zeros((1, 3), dtype=np.int64), np.zeros((1, 3))
         self.pool_idx, self.pool_val = np.zeros(0, dtype=np.uint32), np.zeros(0)
         self.batch = np.zeros(1, dtype=np.int64)
@@ -269,7 +270,7 @@ class OFWRun(MemoryRun):
 
     def _make_room(self, need: int) -> None:
         if self.cnt[MODE] == RECURSION:
-            self._forget_samples()
+            self._forget()
         else:
             super()._make_room(need)
 
@@ -278,8 +279,13 @@ class OFWRun(MemoryRun):
         span = indptr[i], indptr[i + 1]
         if self.cnt[MODE] == SAMPLES and self.cnt[LIVE] == len(self.rows):
             self.cnt[MODE] = RECURSION
-            self._forget_samples()
+            self._forget()
+        if self.cnt[MODE] == STATISTICS and self.n_features > self.b.size:
+            self.cnt[MODE] = RECURSION
+            self.num[GAMMA] = 0.0
+            self._forget()
         if self.cnt[MODE] == STATISTICS:
+            self.cnt[N_GRADIENTS] += 1
             intercept = self.num[INTERCEPT]
             enter_statistics(
                 self.v, self.u, self.bound, self.group, self.num, self.cnt, self.H, self.b, self.m,
@@ -319,8 +325,9 @@ class OFWRun(MemoryRun):
             return None
         w = self.weights
         d = self.n_features
-        r = 2.0 / self.cnt[SEEN] * (self.H[:d, :d] @ w + self.num[INTERCEPT] * self.m[:d] - self.b[:d])
-        return float(r @ w - self.constraint.lmo(r).dot(r))
+        return self.gap_along(
+            2.0 / self.cnt[SEEN] * (self.H[:d, :d] @ w + self.num[INTERCEPT] * self.m[:d] - self.b[:d])
+        )
 
 
 class OFW(Optimizer):

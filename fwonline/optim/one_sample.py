@@ -14,6 +14,7 @@ from fwonline._kernels.layout import (
     N_GRADIENTS,
     OK,
     W_SCALE,
+    WARM,
     T,
     jit,
     part,
@@ -29,7 +30,8 @@ __all__ = ["OneSampleFW"]
 @part
 def weight_of_new(num, cnt):
     """rho_t; 1 after a whole step, which leaves nothing of the iterate that the old estimate was for."""
-    return 1.0 if cnt[T] > 1 and num[GAMMA] >= 1.0 else stream.rho(num, cnt)
+    whole = num[GAMMA] >= 1.0 and (cnt[T] > 1 or cnt[WARM] != 0)
+    return 1.0 if whole else stream.rho(num, cnt)
 
 
 @part

@@ -114,7 +114,9 @@ class Run:
         self.idx = np.zeros(64, dtype=np.uint32)
         self.val = np.zeros(64)
         self.y = np.zeros(1)
-        self._last: tuple[NDArray[np.uint32], NDArray[np.float64]] | None = None
+        # The entries of the sample learned last: None where they stand in the buffers, () where a refused one has
+        # overwritten them.
+        self._last: tuple[NDArray[np.uint32], NDArray[np.float64]] | tuple[()] | None = None
         self._bind()
 
     # --- what subclasses give ---------------------------------------------------------------------------------
@@ -163,7 +165,6 @@ class Run:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        self._last = None
         if not self._is_consistent():
             raise ValueError(f"the saved state of {self.optimizer} is inconsistent: its arrays do not fit each other")
         self._bind()
@@ -274,6 +275,11 @@ class Run:
             self._last = _row(rows, row - 1)
         return row, min(status, layout.OK)
 
+    def forget_last(self) -> None:
+        """A sample that was refused has overwritten the buffers."""
+        if self._last is None:
+            self._last = ()
+
     def _provide(self, status: int, need: int) -> None:
         if status == layout.NEED_POOL:
             self._make_room(need)
@@ -288,6 +294,8 @@ class Run:
     def _learn_by_parts(self, rows: Rows, i: int) -> int:
         indptr, idx, val, y = rows
         start, stop, target = indptr[i], indptr[i + 1], float(y[i])
+        if self.constraint.shape is not None and self.cnt[layout.SET] == GENERIC:
+            self._check_dimension()
         status, largest = memory.check_values(val.view(np.int64), start, stop, target)
         if status != layout.OK:
             return status
@@ -302,6 +310,14 @@ class Run:
         for _ in self._moves():
             self.move()
         return layout.OK
+
+    def _check_dimension(self) -> None:
+        size = math.prod(self.constraint.shape)
+        if self.n_features != size:
+            raise SampleError(
+                f"{self.constraint} holds points of {size} features, the samples up to this one bring "
+                f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
+            )
 
     def value(self, y: float, z: float) -> float:
         """The loss of a raw prediction z."""
@@ -330,7 +346,9 @@ class Run:
             atom = self._ask_oracle()
         else:
             steps.direction(*self.core)
-        if cnt[layout.STEP_KIND] == steps.CUSTOM_STEP:
+        if cnt[layout.SET] == layout.SIMPLEX and num[layout.W_SQ] == 0.0:
+            gamma = 1.0  # off a start that is no point of the simplex
+        elif cnt[layout.STEP_KIND] == steps.CUSTOM_STEP:
             gamma = float(self.optimizer._schedule().gamma(int(cnt[layout.T]), num[layout.GAP], num[layout.DIST_SQ]))
             if not 0.0 <= gamma <= 1.0:
                 raise ValueError(f"{self.optimizer._schedule()} answered a step of {gamma!r}; expected one in [0, 1]")
@@ -373,6 +391,7 @@ class Run:
         if x.shape != (self.n_features,) or not self.constraint.contains(x):
             raise ValueError(f"x0 must be a point of {self.constraint} with {self.n_features} entries")
         self.v[: self.n_features] = x
+        self.cnt[layout.WARM] = 1
         steps.upkeep(self.v, self.u, self.num, self.cnt)
 
     def state(self) -> State:
@@ -398,11 +417,30 @@ class Run:
 
     @property
     def last_sample(self) -> LastSample | None:
-        if not self.cnt[layout.SEEN]:
+        last = (self.idx[: self.indptr[1]], self.val[: self.indptr[1]]) if self._last is None else self._last
+        if not self.cnt[layout.SEEN] or not last:
             return None
-        idx, val = (self.idx[: self.indptr[1]], self.val[: self.indptr[1]]) if self._last is None else self._last
+        idx, val = last
         target, prediction, loss = (float(self.num[k]) for k in (layout.TARGET, layout.PREDICTION, layout.LOSS))
         return LastSample(idx, val, target, prediction, loss, self.n_features)
+
+    @property
+    def point(self) -> NDArray[np.float64]:
+        """The iterate as a point of the set: with its start where the set knows features that no sample has shown."""
+        w, shape = self.weights, self.constraint.shape
+        if shape is None or w.size >= math.prod(shape):
+            return w
+        whole = self.constraint.initial_point().ravel()
+        whole[: w.size] = w
+        return whole
+
+    def gap_along(self, gradient: NDArray[np.float64]) -> float:
+        """The largest <gradient, w - s> over the points s of the set."""
+        if not gradient.size:
+            return 0.0
+        w = self.point
+        whole = resized(gradient, w.size)
+        return float(whole @ w - self.constraint.lmo(whole).dot(whole))
 
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the objective over what is remembered; None without a memory."""
@@ -410,7 +448,7 @@ class Run:
 
 
 # Attributes that `_bind` makes of the others.
-_DERIVED = frozenset(("core", "pool", "_args", "_call", "_is_compiled", "_last", "idx_bytes", "val_bytes"))
+_DERIVED = frozenset(("core", "pool", "_args", "_call", "_is_compiled", "idx_bytes", "val_bytes"))
 
 
 def undispatched(function: typing.Any, args: tuple) -> typing.Callable[..., int]:

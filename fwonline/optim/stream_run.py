@@ -49,7 +49,11 @@ class StreamRun(Run):
             if not self._order.size:
                 self._order = self.rng.permutation(len(self._data[3]))
             now, self._order = self._order[:samples], self._order[samples:]
-            self.learn_rows(take(self._data, now), 0, len(now))
+            row, status = self.learn_rows(take(self._data, now), 0, len(now))
+            if status != layout.OK:
+                raise ValueError(
+                    f"row {now[row]} of X: the derivative of {self.loss} there is not finite, or too large to be summed"
+                )
             samples -= len(now)
 
     @property
