@@ -116,10 +116,6 @@ class Oracle(abc.ABC):
         started = self.w
         unknown = isinstance(self.constraint, Translated | sets.ConvexHull)
         if self.t == 0 and unknown and not self.constraint.contains(self.w):
-            self.t == 0
-            and isinstance(self.constraint, Translated | sets.ConvexHull)
-            and not self.constraint.contains(self.w)
-        ):
             started = s
         self.gap = float(r @ (started - s))
         gamma = self.schedule.gamma(self.t, self.gap, float((s - started) @ (s - started)))
