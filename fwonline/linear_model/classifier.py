@@ -93,6 +93,20 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
             self._classes = (y, classes[0]) if classes[0] == 1 else (classes[0], y)
         return float(y == 1 if len(self._classes) == 1 else self._classes.index(y))
 
+    def _targets(self, labels):
+        if labels.dtype.kind not in "biuf" or not labels.size:
+            return super()._targets(labels)
+        # Two labels settle the classes; the rest are compared with them at once.
+        self._target(labels[0].item())
+        other = labels[labels != labels[0]]
+        if other.size and not np.isnan(other[0]):
+            self._target(other[0].item())
+        if len(self._classes) == 2:
+            positive = labels == self._classes[1]
+            if np.all(positive | (labels == self._classes[0])):
+                return positive.astype(np.float64), None
+        return super()._targets(labels)
+
     def _positive(self, z: typing.Any) -> typing.Any:
         return self.fitted_loss.mean_func(z) if hasattr(self.fitted_loss, "mean_func") else 1.0 / (1.0 + np.exp(-z))
 

@@ -154,6 +154,12 @@ class FeatureIndex:
         """Positions of named columns, added where new; None if column j stands at position j."""
         if len(self) == len(names) and self.names == list(names):
             return None
+        if not self.names and isinstance(names, range):
+            # The columns of a matrix: each name is its own rank.
+            run.grow(np.arange(len(names)))
+            self.names = list(names)
+            self.positions = dict(zip(names, names, strict=True))
+            return None
         new = [name for name in names if name not in self.positions]
         if new:
             if len(set(new)) < len(new):

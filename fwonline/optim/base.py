@@ -52,7 +52,9 @@ def as_rows(X: typing.Any, y: ArrayLike, check: bool = True) -> tuple[Rows, int]
             where = f"X[{row}, {X.indices[bad[0]]}]" if name == "X" else f"y[{row}]"
             raise ValueError(f"{where} is {array[bad[0]]}; expected a finite number of at most {layout.LARGEST:g}")
     indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
-    return (indptr, np.ascontiguousarray(X.indices).astype(np.uint32, copy=False), values, targets), X.shape[1]
+    indices = np.ascontiguousarray(X.indices, dtype=np.int32 if X.shape[1] < 2**31 else np.int64)
+    positions = indices.view(np.uint32) if indices.dtype == np.int32 else indices.astype(np.uint32)
+    return (indptr, positions, values, targets), X.shape[1]
 
 
 def _dense_to_csr(X: ArrayLike) -> sparse.csr_array:
