@@ -262,6 +262,17 @@ def renew_batch(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_
         renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
 
 
+@jit
+def full_gradient(v, num, cnt, rows, duals, pool_idx, pool_val, gradient):
+    """gradient += sum over the memory of f'(y_i, <x_i, w>) x_i, at the present iterate; nothing else changes."""
+    for i in range(cnt[LIVE]):
+        start = rows[i, START]
+        z = margin_of(v, num, rows, pool_idx, pool_val, i) + num[INTERCEPT]
+        alpha = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[i, LABEL], z)
+        for k in range(start, start + rows[i, LENGTH]):
+            gradient[pool_idx[k]] += alpha * pool_val[k]
+
+
 @part
 def note_play(num, cnt, y, prediction, loss):
     """What monitors read of the sample that is about to be learned."""

@@ -169,10 +169,11 @@ class MemoryRun(Run):
             return None
         w = self.weights
         gradient = np.zeros_like(w)
-        for i in range(live):
-            start = self.rows[i, memory.START]
-            where = slice(start, start + self.rows[i, memory.LENGTH])
-            idx, val = self.pool_idx[where], self.pool_val[where]
-            z = float(val @ w[idx] + self.num[layout.INTERCEPT])
-            np.add.at(gradient, idx, self.derivative(self.duals[i, memory.LABEL], z) * val)
+        if self.cnt[layout.LOSS_KIND] != CUSTOM:
+            memory.full_gradient(self.v, self.num, self.cnt, *self.pool, gradient)
+        else:
+            for i, (start, length, _) in enumerate(self.rows[:live]):
+                idx, val = self.pool_idx[start : start + length], self.pool_val[start : start + length]
+                z = float(val @ w[idx] + self.num[layout.INTERCEPT])
+                np.add.at(gradient, idx, self.derivative(self.duals[i, memory.LABEL], z) * val)
         return self.gap_along(gradient / live)
