@@ -168,7 +168,11 @@ def _derivatives(kind, p, q, y, z):
 
 def compiled(loss: typing.Any) -> tuple[int, float, float]:
     """The code and the two parameters under which a loss runs compiled; ``(CUSTOM, 0, 0)`` if it has none."""
-    if (spec := _COMPILED.get(type(loss))) is None:
+    return _form(loss, type(loss))
+
+
+def _form(loss: typing.Any, formula: type) -> tuple[int, float, float]:
+    if (spec := _COMPILED.get(formula)) is None:
         return CUSTOM, 0.0, 0.0
     kind, names = spec
     p, q = ([float(getattr(loss, name)) for name in names] + [0.0, 0.0])[:2]
@@ -234,10 +238,12 @@ class _Compiled:
     """Value and gradient of a loss of this module, scalar or vectorised, by its compiled form."""
 
     def _apply(self, scalar: Callable, vector: Callable, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
+        # A subclass that overrides one of its methods still reaches the formula it came from.
+        form = _form(self, next(kind for kind in type(self).__mro__ if kind in _COMPILED))
         if isinstance(y_pred, np.ndarray):
             z = np.asarray(y_pred, dtype=np.float64)
-            return vector(*compiled(self), np.broadcast_to(np.asarray(y_true, dtype=np.float64), z.shape), z)
-        return scalar(*compiled(self), float(y_true), float(y_pred))
+            return vector(*form, np.broadcast_to(np.asarray(y_true, dtype=np.float64), z.shape), z)
+        return scalar(*form, float(y_true), float(y_pred))
 
     def __call__(self, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
         return self._apply(loss_value, _values, y_true, y_pred)
