@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveView", "PlainView", "View", "Voice"]
 
-_CELL = 26  # columns of a terminal that a label and its value ask for
+_CELL = 24  # columns of a terminal that a label and its value ask for, at the least
 
 
 def number(value: Any) -> str:
@@ -208,6 +208,7 @@ class LiveView(View):
         self.source = ""
         self.report: Report | None = None
         self._began: float | None = None
+        self._cell_width = _CELL
         self._live = Live(self, console=console, refresh_per_second=8, redirect_stdout=False, redirect_stderr=False)
 
     def __enter__(self) -> LiveView:
@@ -228,6 +229,8 @@ class LiveView(View):
 
     def on_report(self, report: Report) -> None:
         self.report = report
+        if self.state != "stopping ...":
+            self.state = "learning"
 
     def on_interrupt(self, signal_name: str) -> None:
         self.state = "stopping ..."
@@ -258,7 +261,9 @@ class LiveView(View):
         if (done := self.progress(report)) is not None:
             yield self._bar(done, self.time_left(report))
         shown = list(fields(report))
-        columns = max(1, min(options.max_width // _CELL, len(shown)))
+        # cells only grow, so that numbers do not jump about as they get longer and shorter
+        self._cell_width = max(self._cell_width, *(len(label) + len(value) + 2 for label, value in shown))
+        columns = max(1, min((options.max_width + 2) // (self._cell_width + 2), len(shown)))
         grid = Table.grid(expand=True, padding=(0, 2, 0, 0))
         for _ in range(columns):
             grid.add_column(ratio=1)

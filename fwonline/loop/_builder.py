@@ -328,13 +328,24 @@ class Builder:
         try:
             return cls(*positional, **arguments)
         except Exception as error:  # constructors of two libraries: whatever they object to, the file is the cause
-            return self.problem(self.culprit(path, arguments, error), f"{cls.__name__}: {error}")
+            culprit = self.culprit(path, arguments, error)
+            hint = _object_hint(str(culprit[-1]), arguments.get(str(culprit[-1])))
+            what = str(error).removeprefix(f"{cls.__name__}: ")
+            return self.problem(culprit, f"{cls.__name__}: {what}{hint}")
 
     @staticmethod
     def culprit(path: KeyPath, arguments: dict[str, Any], error: Exception) -> KeyPath:
         """The key that an error speaks of first, if it names one; else the table."""
         words = re.findall(r"\w+", str(error))
         return next(((*path, word) for word in words if word in arguments), path)
+
+
+def _object_hint(key: str, value: Any) -> str:
+    """What to write where the name of a class stands in place of an object."""
+    with contextlib.suppress(_classes.AmbiguousName, ImportError):
+        if isinstance(value, str) and _classes.find(value, hint=key) is not None:
+            return f'. An object is a table: {key} = {{ class = "{value}" }}'
+    return ""
 
 
 def _is_metric(name: str) -> bool:
