@@ -209,6 +209,18 @@ def test_a_bad_sample_says_where_it_is_and_what_can_be_done(here, capsys):
     )
 
 
+def test_a_run_that_a_bad_sample_ended_goes_on_behind_it_when_told_to_skip(here, capsys):
+    (here / "csv.toml").write_text(CSV)
+    (here / "in.csv").write_text("a,y\n1,2\nnan,3\n3,6\n")
+    assert main(["run", "csv.toml", "--quiet"]) == 1
+    assert main(["run", "csv.toml", "--quiet", "--resume"]) == 1  # it is still bad
+    assert capsys.readouterr().err.count("in.csv:3: feature 'a' is nan") == 2
+    (here / "csv.toml").write_text(CSV + 'run = { on_error = "skip" }\n')
+    assert main(["run", "csv.toml", "--quiet", "--resume"]) == 0
+    assert summary_of(here / "runs" / "csv")["n_learned"] == 2
+    assert summary_of(here / "runs" / "csv")["n_rejected"] == {"features": 1}
+
+
 def test_bad_samples_are_counted_and_kept_whole(here, capsys):
     (here / "csv.toml").write_text(CSV + 'run = { dead_letter = "rejected.jsonl" }\n')
     (here / "in.csv").write_text("a,y\n1,2\n2\nnan,3\n3,6\n")

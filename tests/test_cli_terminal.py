@@ -195,7 +195,7 @@ def test_a_stopped_and_resumed_run_ends_as_one_that_was_not(here, number, capsys
     run.send_signal(number)
     out, _ = run.communicate(timeout=30)
     assert run.returncode == 0
-    assert f"{number.name}: finishing the sample in hand\n" in out
+    assert f"{number.name}: stopping\n" in out
     stopped_at = json.loads((here / "parts" / "summary.json").read_text())["n"]
     assert 0 < stopped_at < 40_000
     assert f"stopped at {stopped_at:,} samples; to go on: fwonline run limited.toml --resume --output parts" in out

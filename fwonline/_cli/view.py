@@ -179,7 +179,7 @@ class PlainView(View):
         self.voice.say("  ".join(parts))
 
     def on_interrupt(self, signal_name: str) -> None:
-        self.voice.say(f"{signal_name}: finishing the sample in hand")
+        self.voice.say(f"{signal_name}: stopping")
 
     def on_end(self, summary: Summary) -> None:
         if self._last is not None:

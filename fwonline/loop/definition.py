@@ -18,10 +18,11 @@ from fwonline.loop.report import Observer
 __all__ = ["StreamDefinition", "load_definition", "read_definition"]
 
 _ABSENT = object()
-# What changes nothing of what is learned: a run may be taken up with other values of these.
+# What changes nothing of what was learned so far: a run may be taken up with other values of these.
 _FREE = {
     ("name",),
-    *(("run", key) for key in ("limit", "report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
+    *(("run", key) for key in ("limit", "on_error")),
+    *(("run", key) for key in ("report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
 }
 
 
@@ -104,8 +105,8 @@ class StreamDefinition:
     def differences(self, other: StreamDefinition) -> list[str]:
         """What a run of `self` would have to change to be a run of `other`.
 
-        The name, how far a run goes (``limit``) and how often it reports and writes checkpoints are no difference: they
-        change nothing of what is learned.
+        The name, how far a run goes (``limit``), what a bad sample does to it (``on_error``) and how often it reports
+        and writes checkpoints are no difference: they change nothing of what was learned so far.
         """
         before, after = dict(_leaves(self.values)), dict(_leaves(other.values))
         found = []
