@@ -196,9 +196,21 @@ class Optimizer(base.Base):
         if x0 is not None:
             run.set_weights(x0)
         run.offline(rows)
+        return self._follow(run, steps, len(rows[3]), callback, tol, lambda x: objective(rows, d, loss, x, constraint))
+
+    def _follow(
+        self,
+        run: Run,
+        steps: int,
+        n: int,
+        callback: Callable[[State], bool | None] | None,
+        tol: float | None,
+        measure: Callable[[NDArray[np.float64]], tuple[float, float]],
+    ) -> OptimizeResult:
+        """Iterate a run that is ready, over n samples; ``measure`` answers a point's objective and exact gap."""
         success, message = True, f"took the {steps} steps asked for"
         # With neither a callback nor a tolerance the loop is compiled from end to end.
-        chunk = 1 if callback else (steps if tol is None else max(1, min(steps, len(rows[3]))))
+        chunk = 1 if callback else (steps if tol is None else max(1, min(steps, n)))
         done = 0
         try:
             while done < steps:
@@ -208,8 +220,8 @@ class Optimizer(base.Base):
                 if callback is not None and callback(run.state()):
                     message = f"the callback ended it after {done} steps"
                     break
-                if tol is not None and (done % len(rows[3]) == 0 or done == steps):
-                    gap = objective(rows, d, loss, run.weights, constraint)[1]
+                if tol is not None and (done % n == 0 or done == steps):
+                    gap = measure(run.weights)[1]
                     if gap <= tol:
                         message = f"the exact gap {gap:.3g} is at most tol = {tol:g}, after {done} steps"
                         break
@@ -220,7 +232,7 @@ class Optimizer(base.Base):
         except StopIteration:
             message = f"the callback ended it after {done} steps"
         x = run.weights
-        fun, gap = objective(rows, d, loss, x, constraint)
+        fun, gap = measure(x)
         return OptimizeResult(
             x=x,
             fun=fun,
