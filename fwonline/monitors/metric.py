@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from river import metrics
+from river import metrics, utils
 
 from fwonline.monitors.base import Monitor
 
@@ -28,7 +28,7 @@ class Metric(Monitor):
 
     Examples
     --------
-    >>> from river import metrics
+    >>> from river import metrics, utils
     >>> from fwonline.monitors import Metric
     >>> monitor = Metric(metrics.Accuracy())
     >>> monitor.update(True, {True: 0.8, False: 0.2})
@@ -39,11 +39,13 @@ class Metric(Monitor):
     {'Accuracy': 0.5}
     """
 
-    def __init__(self, metric: metrics.base.Metric, name: str | None = None):
+    def __init__(self, metric: metrics.base.Metric | utils.Rolling | utils.TimeRolling, name: str | None = None):
         if isinstance(metric, type) or not (hasattr(metric, "update") and hasattr(metric, "get")):
             raise TypeError(f"metric must be a river metric such as metrics.MAE(), not {metric!r}")
         self.metric = metric
         self.name = name
+        # Each metric, and whether it wants a label where the prediction is a dict of probabilities.
+        self._parts = [(part, bool(getattr(part, "requires_labels", True))) for part in _parts(metric)]
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -52,13 +54,13 @@ class Metric(Monitor):
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         if y_true is None or y_pred is None or y_pred == {}:
             return
-        for metric in _parts(self.metric):
-            labels = isinstance(y_pred, dict) and getattr(metric, "requires_labels", True)
-            metric.update(y_true, max(y_pred, key=y_pred.__getitem__) if labels else y_pred)
+        label = max(y_pred, key=y_pred.__getitem__) if isinstance(y_pred, dict) else y_pred
+        for metric, requires_labels in self._parts:
+            metric.update(y_true, label if requires_labels else y_pred)
 
     def get(self) -> dict[str, float | None]:
         values = {}
-        for metric in _parts(self.metric):
+        for metric, _ in self._parts:
             value = float(metric.get())
             values[_called(metric)] = value if math.isfinite(value) else None
         if self.name is not None:
@@ -67,7 +69,7 @@ class Metric(Monitor):
         return values
 
     def _said(self) -> str:
-        return ", ".join(map(str, _parts(self.metric)))
+        return ", ".join(str(metric) for metric, _ in self._parts)
 
 
 def _parts(metric: Any) -> list[Any]:
