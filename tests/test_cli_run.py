@@ -234,6 +234,20 @@ def test_bad_samples_are_counted_and_kept_whole(here, capsys):
     assert summary_of(here / "runs" / "csv")["n_learned"] == 2
 
 
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_damaged_checkpoint_is_told_in_a_line_and_the_one_before_it_taken(here, capsys, quiet):
+    main(["run", "small.toml", "--quiet", "--limit", "437"])
+    main(["run", "small.toml", "--quiet", "--resume", "--limit", "600"])
+    checkpoint = here / "runs" / "small" / "checkpoint"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
+    assert main(["run", "small.toml", "--resume", *quiet]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: runs/small/checkpoint: damaged: expected ")
+    assert line.endswith("; going on from the one before it")
+    assert summary_of(here / "runs" / "small")["n"] == 1250
+    assert len((here / "runs" / "small" / "predictions.jsonl").read_text().splitlines()) == 1250
+
+
 def test_an_error_nobody_foresaw_is_one_line_unless_asked_for_more(here, capsys):
     (here / "odd.toml").write_text('source = "Phishing"\nmodel = "LogisticRegression"\nmonitors = ["Gap"]\n')
     assert main(["run", "odd.toml", "--quiet"]) == 1

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,8 @@ def run(path: Path, options: Options) -> Summary:
     with folder.locked():
         note = _prepare(folder, definition, options)
         if options.quiet:
-            return _run(definition, folder, limit, None)
+            with _warnings_through(View(definition.name, limit).warn):
+                return _run(definition, folder, limit, None)
         voice = Voice(sys.stdout)
         if note:
             voice.say(note)
@@ -113,9 +114,16 @@ def _view(name: str, limit: int | None, voice: Voice) -> Iterator[View]:
             view = stack.enter_context(LiveView(name, limit, Console()))
         else:
             view = PlainView(name, limit, voice)
-        stack.enter_context(warnings.catch_warnings())
-        warnings.showwarning = lambda message, *_: view.warn(str(message))
+        stack.enter_context(_warnings_through(view.warn))
         yield view
+
+
+@contextlib.contextmanager
+def _warnings_through(warn: Callable[[str], None]) -> Iterator[None]:
+    """Tell warnings as one line, without the place in the source code that raised them."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: warn(str(message))
+        yield
 
 
 def _farewell(summary: Summary, folder: RunFolder, path: Path, options: Options) -> str:
