@@ -6,6 +6,7 @@ Whatever takes long to import is imported by the command that needs it.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fwonline: ended at once", file=sys.stderr)
         return _KILLED
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what Python still holds of it goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         if options.traceback:
             raise

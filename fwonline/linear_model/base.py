@@ -37,6 +37,10 @@ def final_estimator(model: typing.Any) -> typing.Any:
 class FWLinear(abc.ABC):
     """What :class:`FWRegressor` and :class:`FWClassifier` share."""
 
+    # What the targets are, and the losses that speak of other ones.
+    _task: typing.ClassVar[str]
+    _foreign_losses: typing.ClassVar[tuple[type, ...]]
+
     constraint: ConvexSet
     optimizer: Optimizer | None
     intercept: bool
@@ -56,6 +60,8 @@ class FWLinear(abc.ABC):
             raise TypeError(f"optimizer must be one of fwonline.optim such as optim.SFW(), got {optimizer!r}")
         if loss is not None:
             losses.check_loss(loss)
+            if isinstance(loss, self._foreign_losses):
+                raise TypeError(f"{type(self).__name__} cannot minimise {loss!r}: it is no loss for {self._task}")
         self.constraint = constraint
         # An optimizer holds the state of the one model it serves.
         self.optimizer = optimizer.clone() if optimizer is not None and optimizer.is_started else optimizer

@@ -58,6 +58,9 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     True
     """
 
+    _task = "two classes"
+    _foreign_losses = (river_optim.losses.RegressionLoss, river_optim.losses.MultiClassLoss)
+
     @property
     def fitted_loss(self) -> typing.Any:
         return river_optim.losses.Log() if self.loss is None else self.loss

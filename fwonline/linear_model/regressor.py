@@ -59,6 +59,9 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
     MAE: 1.1...
     """
 
+    _task = "regression"
+    _foreign_losses = (river_optim.losses.BinaryLoss, river_optim.losses.MultiClassLoss)
+
     @property
     def fitted_loss(self) -> typing.Any:
         return river_optim.losses.Squared() if self.loss is None else self.loss

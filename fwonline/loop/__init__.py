@@ -1,7 +1,17 @@
 """The event loop: predict, score, learn, tell the monitors; and go on after a crash as if there had been none."""
 
 from fwonline.loop.checkpoint import Checkpoint
+from fwonline.loop.definition import StreamDefinition, load_definition
 from fwonline.loop.event_loop import EventLoop
 from fwonline.loop.report import Observer, Report, Start, Summary
 
-__all__ = ["Checkpoint", "EventLoop", "Observer", "Report", "Start", "Summary"]
+__all__ = [
+    "Checkpoint",
+    "EventLoop",
+    "Observer",
+    "Report",
+    "Start",
+    "StreamDefinition",
+    "Summary",
+    "load_definition",
+]

@@ -38,7 +38,9 @@ _MODULES = (
 )
 # These want a function, a class or an iterator, which no file can hold, or are no parts of a run.
 _NOT_FROM_DATA = {
+    "Bracket",
     "CallbackSink",
+    "ConvexSet",
     "FuncTransformer",
     "Grouper",
     "IterableSource",

@@ -142,6 +142,7 @@ class EventLoop:
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, found {value!r}")
         self.source = as_source(source)
+        self.source.beats = True
         self.model = model
         self.monitors = list(monitors)
         self.sinks = list(sinks)
@@ -230,8 +231,7 @@ class EventLoop:
             if not stop.wished:
                 for monitor in self.monitors:
                     monitor.finish()
-        for observer in self.observers:
-            observer.on_report(self._report())
+        self._tell()
         summary = self._summary(stop.wished, self.source.position if position is None else position)
         for observer in self.observers:
             observer.on_end(summary)
@@ -256,6 +256,14 @@ class EventLoop:
             stop.waiting = True
             for item in items:
                 stop.waiting = False
+                if item is None:  # the source still waits: a moment for the timers
+                    self._count(n, learned)
+                    learned = 0
+                    self._look_at_clock(n)
+                    if stop.wished:
+                        break
+                    stop.waiting = True
+                    continue
                 n += 1
                 if (not questions and type(item) is Sample and item.x and is_clean(item.x, item.y)) or self._take(
                     item, n
@@ -282,10 +290,7 @@ class EventLoop:
                     now = time.perf_counter()
                     step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
                     seen = now
-                    if self._reports.is_due(n, now):
-                        self._tell()
-                    if self._checkpoints.is_due(n, now):
-                        self._save()
+                    self._look_at_clock(n, now)
                     if n >= limit:
                         break
                     tick = min(n + step, self._reports.next_n, self._checkpoints.next_n, limit)
@@ -299,6 +304,14 @@ class EventLoop:
             self._count(n, learned)
             raise
         self._count(n, learned)
+
+    def _look_at_clock(self, n: int, now: float | None = None) -> None:
+        """Report, and write a checkpoint, where it is time for it."""
+        now = time.perf_counter() if now is None else now
+        if self._reports.is_due(n, now):
+            self._tell()
+        if self._checkpoints.is_due(n, now):
+            self._save()
 
     def _count(self, n: int, learned: int) -> None:
         """Add what the frame of `_go` counted: items, and samples that were predicted and learned at once."""

@@ -131,9 +131,13 @@ class Source(abc.ABC):
     #: What the source is called in messages.
     name: str = "stream"
 
+    #: Whether the reader wants a None now and then while the source waits for items, to look at the clock meanwhile.
+    #: A source that cannot wait with half an ear, such as one that reads standard input, yields none.
+    beats: bool = False
+
     @abc.abstractmethod
     def __iter__(self) -> Iterator[Sample | Rejected]:
-        """Yield the items behind `position`."""
+        """Yield the items behind `position`; where `beats` is set, also None, which is no item."""
 
     @property
     @abc.abstractmethod

@@ -70,9 +70,12 @@ class IterableSource(Source):
             raise SourceError(f"{self.name}: this generator was already begun; give a fresh one to resume")
 
     def _read(self) -> Iterator[Sample | Rejected]:
-        items = iter(self.iterable)
-        if (skipped := sum(1 for _ in islice(items, self._count))) < self._count:
-            raise SourceError(f"{self.name}: ended after {skipped} items, before position {self._count}")
+        if self._count and (iter_from := getattr(self.iterable, "iter_from", None)) is not None:
+            items = iter_from(self._count)  # the simulators reach any place without drawing what lies before it
+        else:
+            items = iter(self.iterable)
+            if (skipped := sum(1 for _ in islice(items, self._count))) < self._count:
+                raise SourceError(f"{self.name}: ended after {skipped} items, before position {self._count}")
         while True:
             try:
                 item = next(items)

@@ -235,6 +235,8 @@ class KafkaSource(Source):
         try:
             self._begin()
             while (batch := self._poll()) is not None:
+                if not batch and self.beats:
+                    yield None  # type: ignore[misc]  # no item, and asked for
                 for tp, records in batch.items():
                     stop = math.inf if self._stops is None else self._stops[tp]
                     for record in records:
