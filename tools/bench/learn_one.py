@@ -33,7 +33,7 @@ RIVER: dict[str, Callable[[], typing.Any]] = {
 
 def run(settings: Settings) -> Iterator[Comparison | Table]:
     """Features already seen, as they mostly are in a stream that runs; and those of a stream that begins."""
-    size, repeats = (100, 2) if settings.quick else (2000, 7)
+    size, repeats = (100, 2) if settings.quick else (1000, 15)
     documents = data.rcv1(settings.quick, size) if settings.quick else data.rcv1()
     n, d = documents.X.shape
     sparse_name = f"sparse dict, {documents.X.nnz / n:.0f} of {d:,}"

@@ -8,6 +8,7 @@ can play.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 
 import numpy as np
@@ -34,6 +35,7 @@ class Task:
     data: Data
     constraint: ConvexSet
 
+    @functools.cached_property
     def best(self) -> Bracket:
         """The best fixed point; it does not depend on the order of the rows."""
         return best_fixed_point(
@@ -79,9 +81,8 @@ def tournament(tasks: Iterable[Task], learners: Iterable[Learner], seeds: Iterab
     """Rows of a table with ``COLUMNS``: medians over seeds, which shuffle the rows and seed the models."""
     learners, seeds = list(learners), list(seeds)
     for task in tasks:
-        best = task.best()
         shuffled = {seed: task.data.shuffled(seed) for seed in seeds}
-        yield fixed_point(task, best)
+        yield fixed_point(task)
         for learner in learners:
             plays = [
                 min(
@@ -90,11 +91,12 @@ def tournament(tasks: Iterable[Task], learners: Iterable[Learner], seeds: Iterab
                 )
                 for seed in seeds
             ]
-            yield line(task, learner.name, plays, best)
+            yield line(task, learner.name, plays)
 
 
-def fixed_point(task: Task, best: Bracket) -> tuple:
+def fixed_point(task: Task) -> tuple:
     """The row that the others are measured against."""
+    best = task.best
     value = f"{best.lower:.4f} to {best.upper:.4f}"
     return (
         task.data.name,
@@ -109,9 +111,10 @@ def fixed_point(task: Task, best: Bracket) -> tuple:
     )
 
 
-def line(task: Task, name: str, plays: list[Play], best: Bracket) -> tuple:
+def line(task: Task, name: str, plays: list[Play]) -> tuple:
     """A learner's row; its regret a sample lies between two numbers, as the optimum does."""
     progressive = float(np.median([one.progressive for one in plays]))
+    best = task.best
     settings = list(dict.fromkeys(one.setting for one in plays))
     return (
         task.data.name,

@@ -33,8 +33,9 @@ DIFFERENT = (
     "objective at the start w = 0, and stop at the grey area, where the bracket ends",
     "Momentum is Mokhtari et al.'s own, an average of unbiased gradients with 4/(t+8)^(2/3) and steps 2/(t+8); the "
     "paper compares with its per-sample form (appendix G)",
-    "steps are the theorems': SFW's 2/(t+2) begin with a whole step, Momentum's 2/(t+8) with a quarter; it shows in "
-    "the first passes, most of all on California, whose columns' scales differ ten-thousandfold",
+    "steps are the theorems': SFW's 2/(t+2) begin with a whole step, Momentum's 2/(t+8) with a quarter. In its first "
+    "passes SFW remembers derivatives of iterates long left, and is not below Momentum there, with like steps neither; "
+    "on California, whose columns' scales differ a thousandfold, that lasts for tens of passes",
     "Lu and Freund's method is not drawn yet",
     "curves are medians over seeds, the shade spans all of them; batches without replacement within a batch (SFW), or "
     "passes in random orders (Momentum)",
