@@ -79,7 +79,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
                 f"river: the best of l1 in {PENALTIES} and rates {RATES} that has at most 1.5 times the non-zeros of "
                 f"'{REFERENCE}'; without that bound it reaches {free.progressive:.4f} with {free.nonzeros:.0f} "
                 f"({free.setting})",
-                "regret: between the two bounds of the best fixed point of the ball; river's models need not lie in it, "
+                "regret: between the two bounds of the ball's best fixed point; river's models need not lie in it, "
                 "so theirs can be below 0",
             ),
         )
