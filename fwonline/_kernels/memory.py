@@ -52,7 +52,7 @@ from fwonline._kernels.layout import (
     jit,
     part,
 )
-from fwonline.losses import CUSTOM, loss_derivative
+from fwonline.losses import CUSTOM, loss_derivative, loss_value
 
 REFRESH = 1 << 20
 START, LENGTH, STAMP = 0, 1, 2
@@ -274,6 +274,18 @@ def full_gradient(v, num, cnt, rows, duals, pool_idx, pool_val, gradient):
 
 
 @part
+def look(v, num, cnt, bits, idx, val, start, stop, y):
+    """A sample as the present iterate sees it: (status, <x, w>, prediction, its derivative alpha, ||x||_inf)."""
+    status, largest = check_values(bits, start, stop, y)
+    margin = num[W_SCALE] * sparse_dot(v, idx, val, start, stop)
+    prediction = margin + num[INTERCEPT]
+    alpha = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], y, prediction)
+    if status == OK:
+        status = check_contribution(alpha, largest)
+    return status, margin, prediction, alpha, largest
+
+
+@part
 def note_play(num, cnt, y, prediction, loss):
     """What monitors read of the sample that is about to be learned."""
     num[TARGET] = y
@@ -281,6 +293,12 @@ def note_play(num, cnt, y, prediction, loss):
     num[LOSS] = loss
     num[LOSS_SUM] += loss
     cnt[SEEN] += 1
+
+
+@part
+def play(num, cnt, y, prediction):
+    """The sample looked at is learned from now on."""
+    note_play(num, cnt, y, prediction, loss_value(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], y, prediction))
 
 
 @part

@@ -11,6 +11,10 @@ from fwonline._kernels.layout import (
     DOT,
     GAMMA,
     INDEX,
+    INTERCEPT,
+    LOSS_KIND,
+    LOSS_P,
+    LOSS_Q,
     RHO_A,
     RHO_B,
     RHO_C,
@@ -24,6 +28,7 @@ from fwonline._kernels.layout import (
 )
 from fwonline._kernels.memory import add_sample
 from fwonline._kernels.steps import SMALLEST_SCALE, move
+from fwonline.losses import loss_derivative
 
 
 @part
@@ -81,6 +86,13 @@ def old_margin(num, cnt, old, idx, val, start, stop, margin):
             if idx[k] == j:
                 along += num[ATOM] * val[k]
     return (margin - num[GAMMA] * along) / (1.0 - num[GAMMA])
+
+
+@part
+def old_derivative(num, cnt, old, idx, val, start, stop, y, margin):
+    """f'(y, .) at the iterate before the last step."""
+    before = old_margin(num, cnt, old, idx, val, start, stop, margin)
+    return loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], y, before + num[INTERCEPT])
 
 
 @part

@@ -14,9 +14,6 @@ from fwonline._kernels.layout import (
     INDEX,
     INTERCEPT,
     LIVE,
-    LOSS_KIND,
-    LOSS_P,
-    LOSS_Q,
     MODE,
     N_EXACT,
     N_GRADIENTS,
@@ -32,7 +29,6 @@ from fwonline._kernels.layout import (
     jit,
     part,
 )
-from fwonline.losses import loss_derivative, loss_value
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.memory_run import MemoryRun
 from fwonline.optim.one_sample import enter as enter_recursive
@@ -164,22 +160,14 @@ def learn(
     first,
     last,
 ):
-    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
     bits = val.view(layout.INT64)
     for i in range(first, last):
         start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, largest = memory.check_values(bits, start, stop, y)
-        if status != OK:
-            return status
-        margin = num[W_SCALE] * memory.sparse_dot(v, idx, val, start, stop)
-        prediction = margin + num[INTERCEPT]
-        alpha = loss_derivative(kind, p, q, y, prediction)
-        before = 0.0
+        status, margin, prediction, alpha, largest = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
         old_alpha = 0.0
-        if cnt[MODE] == RECURSION:
-            before = stream.old_margin(num, cnt, old, idx, val, start, stop, margin)
-            old_alpha = loss_derivative(kind, p, q, y, before + num[INTERCEPT])
-        status = memory.check_contribution(abs(alpha) + abs(old_alpha), largest)
+        if status == OK and cnt[MODE] == RECURSION:
+            old_alpha = stream.old_derivative(num, cnt, old, idx, val, start, stop, y, margin)
+            status = memory.check_contribution(old_alpha, largest)
         if status != OK:
             return status
         if cnt[MODE] == STATISTICS and cnt[D] > b.size:
@@ -194,7 +182,7 @@ def learn(
             at = memory.room(rows, cnt, pool_idx.size, stop - start)
             if at < 0:
                 return NEED_POOL
-        memory.note_play(num, cnt, y, prediction, loss_value(kind, p, q, y, prediction))
+        memory.play(num, cnt, y, prediction)
         intercept = num[INTERCEPT]
         memory.fit_intercept(num, cnt, y, prediction, alpha)
         if cnt[MODE] == STATISTICS:

@@ -7,19 +7,13 @@ import typing
 from fwonline._kernels import layout, memory, stream
 from fwonline._kernels.layout import (
     GAMMA,
-    INTERCEPT,
-    LOSS_KIND,
-    LOSS_P,
-    LOSS_Q,
     N_GRADIENTS,
     OK,
-    W_SCALE,
     WARM,
     T,
     jit,
     part,
 )
-from fwonline.losses import loss_derivative, loss_value
 from fwonline.optim.base import Optimizer
 from fwonline.optim.schedules import Harmonic, Schedule
 from fwonline.optim.stream_run import StreamRun
@@ -45,22 +39,17 @@ def enter(u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha,
 
 @jit
 def learn(v, u, rank, bound, group, num, cnt, old, indptr, idx, val, ys, first, last):
-    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
     bits = val.view(layout.INT64)
     for i in range(first, last):
         start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, largest = memory.check_values(bits, start, stop, y)
+        status, margin, prediction, alpha, largest = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
         if status != OK:
             return status
-        margin = num[W_SCALE] * memory.sparse_dot(v, idx, val, start, stop)
-        prediction = margin + num[INTERCEPT]
-        alpha = loss_derivative(kind, p, q, y, prediction)
-        before = stream.old_margin(num, cnt, old, idx, val, start, stop, margin)
-        old_alpha = loss_derivative(kind, p, q, y, before + num[INTERCEPT])
-        status = memory.check_contribution(abs(alpha) + abs(old_alpha), largest)
+        old_alpha = stream.old_derivative(num, cnt, old, idx, val, start, stop, y, margin)
+        status = memory.check_contribution(old_alpha, largest)
         if status != OK:
             return status
-        memory.note_play(num, cnt, y, prediction, loss_value(kind, p, q, y, prediction))
+        memory.play(num, cnt, y, prediction)
         enter(u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha, old_alpha)
         memory.fit_intercept(num, cnt, y, prediction, alpha)
         stream.move_remembering(v, u, rank, bound, group, num, cnt, old)

@@ -9,10 +9,6 @@ import numpy as np
 
 from fwonline._kernels import layout, memory, projections
 from fwonline._kernels.layout import (
-    INTERCEPT,
-    LOSS_KIND,
-    LOSS_P,
-    LOSS_Q,
     N_GRADIENTS,
     NONZEROS,
     OK,
@@ -21,7 +17,6 @@ from fwonline._kernels.layout import (
     T,
     jit,
 )
-from fwonline.losses import loss_derivative, loss_value
 from fwonline.optim.base import Optimizer
 from fwonline.optim.run import GENERIC, resized
 from fwonline.optim.schedules import Power, Schedule
@@ -32,20 +27,13 @@ __all__ = ["ProjectedSGD"]
 
 @jit
 def learn(v, u, rank, bound, group, num, cnt, active, place, indptr, idx, val, ys, first, last):
-    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
     bits = val.view(layout.INT64)
     for i in range(first, last):
         start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, largest = memory.check_values(bits, start, stop, y)
+        status, _, prediction, alpha, _ = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
         if status != OK:
             return status
-        margin = memory.sparse_dot(v, idx, val, start, stop)
-        prediction = margin + num[INTERCEPT]
-        alpha = loss_derivative(kind, p, q, y, prediction)
-        status = memory.check_contribution(alpha, largest)
-        if status != OK:
-            return status
-        memory.note_play(num, cnt, y, prediction, loss_value(kind, p, q, y, prediction))
+        memory.play(num, cnt, y, prediction)
         step = num[STEP_A] * (cnt[T] + 1.0) ** -num[STEP_B] * alpha  # eta_t f'
         for k in range(start, stop):
             v[idx[k]] -= step * val[k]

@@ -9,11 +9,7 @@ import numpy as np
 from fwonline._kernels import layout, memory, steps
 from fwonline._kernels.layout import (
     BATCH,
-    INTERCEPT,
     LIVE,
-    LOSS_KIND,
-    LOSS_P,
-    LOSS_Q,
     N_GRADIENTS,
     NEED_NOISE,
     NEED_POOL,
@@ -22,11 +18,9 @@ from fwonline._kernels.layout import (
     SEEN,
     STEPS,
     U_SCALE,
-    W_SCALE,
     jit,
     part,
 )
-from fwonline.losses import loss_derivative, loss_value
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.memory_run import MemoryRun
 from fwonline.optim.schedules import Harmonic, Schedule
@@ -73,17 +67,10 @@ def learn(
     v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, noise, batch, indptr, idx, val, ys, first, last
 ):
     """Learn rows first to last; stops before a row that needs room or randomness, or that is refused."""
-    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
-    bits = val.view(np.int64)
+    bits = val.view(layout.INT64)
     for i in range(first, last):
         start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, largest = memory.check_values(bits, start, stop, y)
-        if status != OK:
-            return status
-        margin = num[W_SCALE] * memory.sparse_dot(v, idx, val, start, stop)
-        prediction = margin + num[INTERCEPT]
-        alpha = loss_derivative(kind, p, q, y, prediction)
-        status = memory.check_contribution(alpha, largest)
+        status, margin, prediction, alpha, largest = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
         if status != OK:
             return status
         if cnt[NOISE] + cnt[STEPS] * cnt[BATCH] > noise.size:
@@ -91,7 +78,7 @@ def learn(
         at = memory.room(rows, cnt, pool_idx.size, stop - start)
         if at < 0:
             return NEED_POOL
-        memory.note_play(num, cnt, y, prediction, loss_value(kind, p, q, y, prediction))
+        memory.play(num, cnt, y, prediction)
         newest = enter(
             v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val,
             at, idx, val, start, stop, y, margin, alpha, largest,
