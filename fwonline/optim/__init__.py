@@ -1,22 +1,42 @@
 """Projection-free optimizers, online inside an estimator and offline through ``minimize``."""
 
 from fwonline.optim import schedules
+from fwonline.optim.away import AwayFW
 from fwonline.optim.base import Optimizer
 from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
+from fwonline.optim.fw import FW
+from fwonline.optim.hazan_luo import HazanLuoFW
 from fwonline.optim.momentum import MomentumFW
 from fwonline.optim.ofw import OFW
 from fwonline.optim.one_sample import OneSampleFW
+from fwonline.optim.pairwise import PairwiseFW
 from fwonline.optim.projected import ProjectedSGD
+from fwonline.optim.projected_svrg import ProjectedSVRG
+from fwonline.optim.randomized import RandomizedFW
+from fwonline.optim.randomized_away import RandomizedAwayFW
+from fwonline.optim.scgs import SCGS
 from fwonline.optim.sfw import SFW
+from fwonline.optim.storc import STORC
+from fwonline.optim.svrf import SVRF
 
 __all__ = [
+    "FW",
     "OFW",
+    "SCGS",
     "SFW",
+    "STORC",
+    "SVRF",
+    "AwayFW",
     "Bracket",
+    "HazanLuoFW",
     "MomentumFW",
     "OneSampleFW",
     "Optimizer",
+    "PairwiseFW",
     "ProjectedSGD",
+    "ProjectedSVRG",
+    "RandomizedAwayFW",
+    "RandomizedFW",
     "best_fixed_point",
     "best_fixed_point_quadratic",
     "schedules",

@@ -1,0 +1,454 @@
+"""Runs of the batch algorithms: a finite sum, the iterate, the oracle, and the algorithm's own state.
+
+Online, the sum is over the last samples, held as :class:`~fwonline.optim.memory_run.MemoryRun` holds them: a new sample
+takes the oldest one's place, then the algorithm takes its steps on the sum as it is now. Offline, it is over the data.
+An algorithm is a :class:`Method`: what it keeps between steps, and the step.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+
+import numpy as np
+from river import optim as river_optim
+from scipy import sparse
+
+from fwonline import losses, sets
+from fwonline._kernels import layout, memory
+from fwonline._kernels.layout import jit
+from fwonline.optim.base import Optimizer, as_rows, binary_targets, check_count
+from fwonline.optim.finite_sum import DenseRows, FiniteSum, ScalarLoss, ScoreLoss, SparseRows
+from fwonline.optim.memory_run import MemoryRun
+from fwonline.optim.schedules import Harmonic, Schedule
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+    from scipy.optimize import OptimizeResult
+
+    from fwonline.optim.base import State
+
+    Array = NDArray[np.float64]
+    Batch = NDArray[np.int64]
+
+__all__ = ["FiniteSumOptimizer", "FiniteSumRun", "Method", "Snapshot", "advance", "check_positive"]
+
+TWO_OVER_K = Harmonic()
+_SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
+# Steps between two looks at the exact gap, where minimize is given a tolerance.
+_LOOK = 10
+
+
+def check_positive(name: str, value: float | None) -> None:
+    """Raise unless value is None or a positive finite number."""
+    if value is not None and not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be a positive finite number, or None, got {value!r}")
+
+
+@jit
+def shrink_and_add(x, factor, a, b):
+    """x = factor x + a b^T, in one pass: the rank-one matrix is never formed."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] = factor * x[i, j] + a[i] * b[j]
+
+
+def advance(x: Array, atom: sets.Atom, gamma: float) -> None:
+    """x = (1 - gamma) x + gamma s, in place."""
+    if isinstance(atom, sets.RankOneAtom):
+        shrink_and_add(x, 1.0 - gamma, gamma * atom.sigma * atom.u, atom.v)
+    else:
+        x *= 1.0 - gamma
+        atom.add_to(x, gamma)
+
+
+def distance_sq(x: Array, atom: sets.Atom) -> float:
+    """||s - x||^2."""
+    if isinstance(atom, sets.RankOneAtom):
+        own = (atom.sigma * float(np.linalg.norm(atom.u) * np.linalg.norm(atom.v))) ** 2
+    elif isinstance(atom, sets.CoordinateAtom):
+        own = atom.value**2
+    else:
+        away = atom.to_dense() - x
+        return float(np.vdot(away, away))
+    return max(float(np.vdot(x, x)) - 2.0 * atom.dot(x) + own, 0.0)
+
+
+class Method:
+    """An algorithm at work: its state between steps.
+
+    A subclass names its arrays of the iterate's shape: ``points`` of the set, and ``vectors``, 0 where nothing is
+    known. They follow when features or classes appear.
+    """
+
+    points: typing.ClassVar[tuple[str, ...]] = ()
+    vectors: typing.ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, optimizer: typing.Any):
+        self.optimizer = optimizer
+        for name in (*self.points, *self.vectors):
+            setattr(self, name, None)
+
+    def step(self, run: FiniteSumRun) -> None:
+        """Move ``run.x``."""
+        raise NotImplementedError
+
+    def follow(self, x: Array) -> None:
+        """Grow with the iterate; in new features a point is where the iterate starts there."""
+        for name in (*self.points, *self.vectors):
+            old = getattr(self, name)
+            if old is not None and old.shape != x.shape:
+                new = x.copy() if name in self.points else np.zeros(x.shape)
+                new[tuple(slice(0, size) for size in old.shape)] = old
+                setattr(self, name, new)
+
+    def leave(self, run: FiniteSumRun, slot: int) -> None:
+        """The sample in a slot of the memory is about to go."""
+
+    def enter(self, run: FiniteSumRun, slot: int, slope: Array | float) -> None:
+        """A sample has come into a slot; ``slope`` is its derivative at the iterate that played it."""
+
+    def is_consistent(self, run: FiniteSumRun) -> bool:
+        """Whether a loaded state fits its run."""
+        arrays = [getattr(self, name) for name in (*self.points, *self.vectors)]
+        return all(a is None or (a.ndim == run.x.ndim and np.all(np.less_equal(a.shape, run.x.shape))) for a in arrays)
+
+
+class Snapshot(Method):
+    r"""A method with a control variate: derivatives by sample, :math:`\alpha_i`, and the sum of :math:`\alpha_i a_i`.
+
+    With :math:`\alpha_i = \ell'(z_i)` at a snapshot :math:`x_0`, the mean over a batch of
+    :math:`(\ell'_i(x) - \alpha_i) a_i` plus :math:`\frac1n \sum \alpha_i a_i` is the variance-reduced gradient
+    :math:`\tilde\nabla f(x; x_0)`. It is unbiased whatever the :math:`\alpha_i` are. So online a sample that comes in
+    brings the derivative it was played with, one that goes takes its own away, and no snapshot is taken anew for them.
+    """
+
+    vectors: typing.ClassVar[tuple[str, ...]] = ("total",)
+
+    def __init__(self, optimizer: typing.Any):
+        super().__init__(optimizer)
+        self.slopes: Array = np.zeros(0)
+        self.changes = 0
+
+    def take(self, run: FiniteSumRun, x: Array) -> Array:
+        """Take a snapshot at x; answers the gradient of the sum there."""
+        self._make_room(run)
+        self.total = run.sum.snapshot(x, self.slopes)
+        return self.total / run.sum.n
+
+    def estimate(self, run: FiniteSumRun, x: Array, size: int) -> Array:
+        """The gradient at x from ``size`` samples, or the exact one where that costs no more."""
+        batch = run.draw(size)
+        if batch is None:
+            return run.sum.gradient(x)
+        return run.sum.gradient(x, batch, less=self.slopes) + self.total / run.sum.n
+
+    def _make_room(self, run: FiniteSumRun) -> None:
+        shape = (run.capacity, *run.x.shape[:-1])
+        if self.slopes.shape != shape:
+            new = np.zeros(shape)
+            if self.slopes.size:
+                new[tuple(slice(0, size) for size in self.slopes.shape)] = self.slopes
+            self.slopes = new
+
+    def leave(self, run, slot):
+        self._add(run, slot, -self.slopes[slot])
+
+    def enter(self, run, slot, slope):
+        self._make_room(run)
+        if self.total is None:
+            self.total = np.zeros(run.x.shape)
+        self.slopes[slot] = slope
+        self._add(run, slot, self.slopes[slot])
+        self.changes += 1
+        if self.changes % 4096 == 0:  # rounding never adds up
+            self.total = np.zeros(run.x.shape)
+            everyone = np.arange(run.sum.n)
+            run.sum.rows.add(everyone, self.slopes[everyone], self.total)
+
+    def _add(self, run: FiniteSumRun, slot: int, slope: Array) -> None:
+        run.sum.rows.add(np.array([slot]), np.asarray(slope)[None], self.total)
+
+    def is_consistent(self, run):
+        fits = self.slopes.size == 0 or (self.slopes.ndim == run.x.ndim and len(self.slopes) >= run.cnt[layout.LIVE])
+        return super().is_consistent(run) and fits
+
+
+class FiniteSumRun(MemoryRun):
+    """A batch algorithm at work on a vector."""
+
+    optimizer: typing.Any
+    method: Method
+
+    def __init__(self, optimizer: typing.Any, constraint, loss, seed=None, fit_intercept=False):
+        self.score_loss = self._score_loss(loss)
+        self.atom: sets.Atom | None = None
+        self.steepest = 0.0  # the largest gradient of one sample that was met
+        self.largest = 0.0  # the largest norm of a sample
+        self.newest = 0
+        self._data: FiniteSum | None = None
+        self._order = np.empty(0, dtype=np.int64)
+        capacity = getattr(optimizer, "memory", 1)
+        super().__init__(optimizer, constraint, loss, seed, fit_intercept, capacity=capacity)
+        self.method = method_of(optimizer)
+        self._check()
+
+    def _score_loss(self, loss: typing.Any) -> ScoreLoss:
+        return ScalarLoss(loss)
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._is_compiled = False
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        state["_data"] = None  # a data set minimised over is not the model's
+        return state
+
+    def _is_consistent(self) -> bool:
+        return super()._is_consistent() and self.method.is_consistent(self)
+
+    # --- the problem ------------------------------------------------------------------------------------------
+
+    @property
+    def x(self) -> Array:
+        """The iterate, to be changed in place."""
+        return self.v[: self.n_features]
+
+    @property
+    def sum(self) -> FiniteSum:
+        """The mean loss over what is held."""
+        if self._data is not None:
+            return self._data
+        live = int(self.cnt[layout.LIVE])
+        rows = SparseRows(self.rows, self.pool_idx, self.pool_val, live, self.largest)
+        labels = self.duals[:live, memory.LABEL]
+        return FiniteSum(rows, labels, self.score_loss, self.cnt, float(self.num[layout.INTERCEPT]))
+
+    def _check(self) -> None:
+        """Complain of what an algorithm needs and was not given, before a stream begins."""
+        optimizer = self.optimizer
+        if not isinstance(optimizer, FiniteSumOptimizer):
+            return
+        optimizer._check_set(self.constraint)
+        if optimizer._needs_lipschitz and optimizer.lipschitz is None and self.score_loss.curvature is None:
+            raise ValueError(
+                f"lipschitz must be given, a number > 0: no bound of the second derivative of {self.loss} is known"
+            )
+
+    @property
+    def L(self) -> float:
+        """Smoothness of each f_i: max |l''| ||a_i||^2 unless given."""
+        if self.optimizer.lipschitz is not None:
+            return float(self.optimizer.lipschitz)
+        return max(typing.cast("float", self.score_loss.curvature) * self.largest**2, np.finfo(float).tiny)
+
+    @property
+    def D(self) -> float:
+        """Diameter of the set."""
+        return self.constraint.diameter(self.x.shape)
+
+    @property
+    def G(self) -> float:
+        """A bound of the gradient of each f_i on the set.
+
+        Where the loss has no largest slope, it is that of any point, plus L D.
+        """
+        if self.optimizer.gradient_bound is not None:
+            return float(self.optimizer.gradient_bound)
+        if self.score_loss.slope is not None:
+            return max(self.score_loss.slope * self.largest, np.finfo(float).tiny)
+        if self._data is not None and self.steepest == 0.0:
+            everyone = np.arange(self._data.n)
+            self.steepest = float(np.abs(self._data.slopes(self.x, everyone)).max()) * self.largest
+        return self.steepest + self.L * self.D
+
+    def draw(self, size: int) -> Batch | None:
+        """``size`` samples, independent of each other; None, for all of them, where that is no more."""
+        n = self.sum.n
+        return None if size >= n else self.rng.integers(n, size=size)
+
+    def pick(self, size: int) -> Batch:
+        """Different samples: online the newest and some of the others, offline in passes in random orders."""
+        n = self.sum.n
+        if self._data is None:
+            others = self.rng.choice(n - 1, min(size, n) - 1, replace=False)
+            return np.concatenate([[self.newest], others + (others >= self.newest)]).astype(np.int64)
+        if self._order.size < size:
+            self._order = self.rng.permutation(n)
+        picked, self._order = self._order[:size], self._order[size:]
+        return picked
+
+    def lmo(self, g: Array) -> sets.Atom:
+        """The atom of a direction. Spectral oracles start from the last one, as exact as the step needs."""
+        self.cnt[layout.N_LMO] += 1
+        if isinstance(self.constraint, _SPECTRAL):
+            tol = max(1e-8, 0.1 / (self.cnt[layout.T] + 1.0))
+            self.atom = self.constraint.lmo(g, start=self.atom, tol=tol)
+            return self.atom
+        return self.constraint.lmo(g)
+
+    def frank_wolfe(self, g: Array, schedule: Schedule, k: int) -> None:
+        """v = lmo(g), x = (1 - gamma_k) x + gamma_k v; the gap of the estimate g is noted."""
+        atom = self.lmo(g)
+        gap = float(np.vdot(g, self.x)) - atom.dot(g)
+        # Only the schedules that are formulas of k are known not to look at the distance.
+        dist_sq = 0.0 if schedule is TWO_OVER_K else distance_sq(self.x, atom)
+        gamma = float(schedule.gamma(k, gap, dist_sq))
+        if not 0.0 <= gamma <= 1.0:
+            raise ValueError(f"{schedule} answered a step of {gamma!r}; expected one in [0, 1]")
+        self.note(gap, gamma)
+        advance(self.x, atom, gamma)
+
+    def note(self, gap: float, gamma: float) -> None:
+        """What monitors read of a step."""
+        self.num[layout.GAP] = gap
+        self.num[layout.GAMMA] = gamma
+
+    def start_at_vertex(self) -> None:
+        """w_0 = argmin <grad f(x), w>, unless the run was given its start."""
+        if not self.cnt[layout.WARM]:
+            self.x[...] = 0.0
+            self.lmo(self.sum.gradient(self.x)).add_to(self.x)
+
+    def _step(self) -> None:
+        if self.x.size == 0:
+            return
+        if not self.cnt[layout.T] and not self.constraint.contains(self.x):
+            self.start_at_vertex()
+        self.method.follow(self.x)
+        self.method.step(self)
+        self.cnt[layout.T] += 1
+
+    # --- online -----------------------------------------------------------------------------------------------
+
+    def _enter(self, rows, i, margin, alpha, largest):
+        indptr, idx, val, y = rows
+        start, stop = int(indptr[i]), int(indptr[i + 1])
+        at = self._place(rows, i)
+        # In the order of their positions, so that no sum shows the order of keys in a dict.
+        order = start + np.argsort(idx[start:stop], kind="stable")
+        self._hold(at, idx[order], val[order], float(y[i]), alpha, largest)
+
+    def _hold(self, at: int, idx: NDArray[np.uint32], val: Array, y: float, slope: typing.Any, largest: float) -> None:
+        """One more sample is remembered, in place of the oldest."""
+        slot = (int(self.cnt[layout.SEEN]) - 1) % len(self.rows)
+        self.method.follow(self.x)
+        if self.cnt[layout.LIVE] == len(self.rows):
+            self.method.leave(self, slot)
+            self.cnt[layout.LIVE] -= 1
+        memory.store(
+            self.num, self.cnt, self.rows, self.duals, self.pool_idx, self.pool_val,
+            slot, at, idx, val, 0, idx.size, y, 0.0, largest,
+        )  # fmt: skip
+        norm = float(np.linalg.norm(val))
+        self.newest = slot
+        self.largest = max(self.largest, norm)
+        self.steepest = max(self.steepest, float(np.linalg.norm(slope)) * norm)
+        self.cnt[layout.N_GRADIENTS] += 1
+        self.method.enter(self, slot, slope)
+
+    def _moves(self):
+        for _ in range(getattr(self.optimizer, "steps", 1)):
+            self._step()
+        return iter(())
+
+    def exact_gap(self) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over the samples held. One pass over them; the state stays."""
+        if not self.cnt[layout.LIVE] or not self.x.size:
+            return None
+        return self.sum.measure(self.x, self.constraint)[1]
+
+    # --- offline ----------------------------------------------------------------------------------------------
+
+    def set_sum(self, objective: FiniteSum) -> None:
+        """Take a data set as the sum."""
+        self._data = objective
+        self.capacity = objective.n
+        self.largest = objective.rows.largest
+
+    def iterate(self, count: int) -> None:
+        for _ in range(count):
+            self._step()
+
+
+def method_of(optimizer: typing.Any) -> Method:
+    """The algorithm's state for a new run."""
+    return optimizer._method_class(optimizer)
+
+
+class FiniteSumOptimizer(Optimizer):
+    """Base of the optimizers that take gradients of batches of a finite sum.
+
+    Subclasses store ``memory``, ``steps`` and ``lipschitz`` and name their ``_method_class``.
+    """
+
+    _run_class = FiniteSumRun
+    _method_class: typing.ClassVar[type[Method]]
+    lipschitz: float | None = None
+    gradient_bound: float | None = None
+
+    def _schedule(self) -> Schedule:
+        return TWO_OVER_K
+
+    @property
+    def _needs_lipschitz(self) -> bool:
+        """Whether L is asked for, so that a loss without a bounded second derivative needs one given."""
+        return False
+
+    def _check_set(self, constraint: sets.ConvexSet) -> None:
+        """Raise where the algorithm asks something of the set that it does not have."""
+
+    def minimize(
+        self,
+        X: typing.Any,
+        y: ArrayLike,
+        *,
+        loss: typing.Any = None,
+        constraint: sets.ConvexSet,
+        steps: int = 10_000,
+        seed: int | None = None,
+        callback: Callable[[State], bool | None] | None = None,
+        x0: ArrayLike | None = None,
+        tol: float | None = None,
+    ) -> OptimizeResult:
+        check_count("steps", steps)
+        loss = river_optim.losses.Squared() if loss is None else loss
+        run = self.start(constraint, loss, seed)
+        data = as_sum(X, binary_targets(y) if losses.is_binary(loss) else y, run)
+        run.grow(np.arange(np.shape(X)[1]))
+        if x0 is not None:
+            run.set_weights(x0)
+        run.set_sum(data)
+        return self._follow(run, steps, _LOOK, callback, tol, lambda x: data.measure(x, constraint))
+
+    minimize.__doc__ = Optimizer.minimize.__doc__
+
+
+def as_sum(X: typing.Any, y: ArrayLike, run: FiniteSumRun) -> FiniteSum:
+    """Samples and targets as the sum that a run is to minimise; dense ones stay dense.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or an entry is not finite.
+    """
+    dense = not sparse.issparse(X)
+    if dense:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    if dense and X.ndim == 2 and np.isfinite(X).all():
+        as_rows(sparse.csr_array((len(X), 1)), y)  # the checks of y
+        rows: typing.Any = DenseRows(X)
+        targets = np.ascontiguousarray(y, dtype=np.float64)
+    else:
+        (indptr, idx, val, targets), _ = as_rows(X, y)
+        table = np.full((len(targets), 3), -1, dtype=np.int64)
+        table[:, memory.START], table[:, memory.LENGTH] = indptr[:-1], np.diff(indptr)
+        squares = np.concatenate([[0.0], np.cumsum(val * val)])
+        largest = math.sqrt(float(np.diff(squares[indptr]).max(initial=0.0)))
+        rows = SparseRows(table, idx, val, len(targets), largest)
+    if not rows.n:
+        raise ValueError("X has no rows: there is nothing to minimise")
+    return FiniteSum(rows, targets, run.score_loss, run.cnt)
