@@ -13,7 +13,7 @@ from river import base
 
 from fwonline._kernels import steps
 
-__all__ = ["AdaGradStep", "Harmonic", "Power", "Schedule", "ShortStep"]
+__all__ = ["AdaGradStep", "CurvatureStep", "Harmonic", "Power", "Schedule", "ShortStep"]
 
 
 class Schedule(base.Base, abc.ABC):
@@ -153,6 +153,38 @@ class ShortStep(Schedule):
 
     def _compiled(self):
         return steps.SHORT, float(self.lipschitz), 0.0, 0.0
+
+
+class CurvatureStep(Schedule):
+    r"""The step of the curvature constant, :math:`\gamma_t = \min(1, g_t / C_f)`.
+
+    Variant 2 of the step in Kerdreux, Pedregosa and d'Aspremont's algorithms: it minimises the bound
+    :math:`f(w) - \gamma g_t + \frac{\gamma^2}{2} C_f` of the objective.
+
+    Parameters
+    ----------
+    curvature
+        :math:`C_f`, the curvature of the objective over the set, > 0; at most the Lipschitz constant of the gradient
+        times the squared diameter of the set.
+
+    Examples
+    --------
+    >>> from fwonline.optim.schedules import CurvatureStep
+    >>> CurvatureStep(curvature=8.0).gamma(t=9, gap=1.0, dist_sq=4.0)
+    0.125
+    """
+
+    def __init__(self, curvature: float):
+        if not 0.0 < curvature < math.inf:
+            raise ValueError(f"curvature must be a positive finite number, got {curvature!r}")
+        self.curvature = curvature
+
+    @classmethod
+    def _unit_test_params(cls) -> typing.Iterator[dict]:
+        yield {"curvature": 1.0}
+
+    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
+        return min(max(gap / self.curvature, 0.0), 1.0)
 
 
 class AdaGradStep(Schedule):

@@ -1,0 +1,525 @@
+"""The Frank-Wolfe family on a finite sum whose derivatives are all taken at every step.
+
+The predictions z = X w are kept beside w: with the atoms' images they follow a step in O(n), the derivative along a
+direction is known without the gradient, and so is the objective along it. What a step costs beyond O(n) is therefore
+its coordinates of the gradient, and the columns of its atoms.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import typing
+
+import numpy as np
+from river import optim as river_optim
+from scipy import sparse
+from scipy.optimize import OptimizeResult
+
+from fwonline import losses, sets
+from fwonline._kernels import layout, memory
+from fwonline.optim.active_set import ActiveSet
+from fwonline.optim.base import Optimizer, State, binary_targets, check_count
+from fwonline.optim.design import SparseDesign, design_of
+from fwonline.optim.line import Along, Line, Scheduled
+from fwonline.optim.memory_run import MemoryRun
+from fwonline.optim.partial_oracle import Oracle, is_polytope, oracle_of
+from fwonline.optim.schedules import Harmonic
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fwonline.optim.design import Design
+    from fwonline.optim.schedules import Schedule
+    from fwonline.sets.atoms import Atom
+
+    Array = NDArray[np.float64]
+
+__all__ = ["ActiveRun", "Corrective", "ForwardRun", "FullGradient", "FullRun"]
+
+# Steps after which w and z are taken anew, so that their rounding does not add up.
+FRESH = 1000
+
+
+class FullRun(MemoryRun):
+    """State of one of the family at work: online on the ring of the last samples, offline on a design."""
+
+    optimizer: FullGradient
+
+    def __init__(self, optimizer: FullGradient, *args: typing.Any, **kwargs: typing.Any):
+        super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
+        self._design: Design | None = None
+        self._y = self._z = self._limit = np.zeros(0)
+        self._oracle: Oracle | None = None
+        self._rule: Along | Scheduled | None = None
+        self._functions: tuple[typing.Callable, typing.Callable] | None = None
+        self.n_drop_steps = 0
+        self.n_coefficients = 0
+        self.is_placed = False  # whether w is a point of the set
+
+    def __getstate__(self) -> dict:
+        # What is made of the rest, and the data minimised over, is not the model's.
+        empty = np.zeros(0)
+        made = {"_design": None, "_oracle": None, "_rule": None, "_functions": None}
+        return {**super().__getstate__(), **made, "_y": empty, "_z": empty, "_limit": empty}
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._is_compiled = False  # a step is made of a few products over the whole memory: numpy's
+
+    # --- features and samples ---------------------------------------------------------------------------------
+
+    def grow(self, ranks: NDArray[np.int64]) -> None:
+        d = self.n_features
+        super().grow(ranks)
+        self._dimension_changed(self.v[d : self.n_features])
+
+    def shrink(self, d: int) -> None:
+        super().shrink(d)
+        self._oracle = None
+
+    def _dimension_changed(self, tail: Array) -> None:
+        self._oracle = self._design = None
+
+    @property
+    def functions(self) -> tuple[typing.Callable, typing.Callable]:
+        """Value and derivative of the loss, over arrays."""
+        if self._functions is None:
+            self._functions = losses.vector_loss(self.loss)
+        return self._functions
+
+    @property
+    def rule(self) -> Along | Scheduled:
+        """What decides a step's size."""
+        if self._rule is None:
+            schedule = self.optimizer.schedule
+            self._rule = Along(self.loss) if schedule is None else Scheduled(schedule)
+        return self._rule
+
+    @property
+    def oracle(self) -> Oracle:
+        if self._oracle is None:
+            self._oracle = oracle_of(self.constraint, self.n_features, self.rank)
+        return self._oracle
+
+    def _enter(self, rows, i, margin, alpha, largest):
+        indptr, idx, val, y = rows
+        at = self._place(rows, i)
+        slot = (int(self.cnt[layout.SEEN]) - 1) % len(self.rows)
+        if self.cnt[layout.LIVE] == len(self.rows):
+            self.cnt[layout.LIVE] -= 1
+        # No derivative is kept: all of them are taken anew at every step.
+        memory.store(
+            self.num, self.cnt, self.rows, self.duals, self.pool_idx, self.pool_val,
+            slot, at, idx, val, indptr[i], indptr[i + 1], y[i], 0.0, largest,
+        )  # fmt: skip
+        self.cnt[layout.N_GRADIENTS] += 1
+        self._design = None
+
+    def _moves(self):
+        for _ in range(self.optimizer.steps):
+            yield
+
+    @property
+    def design(self) -> Design:
+        """The data minimised over; online the memory, turned to columns when it is asked for first after a sample."""
+        if self._design is None:
+            self._prepare()
+        return typing.cast("Design", self._design)
+
+    def _prepare(self) -> None:
+        live = int(self.cnt[layout.LIVE])
+        start, length = self.rows[:live, memory.START], self.rows[:live, memory.LENGTH]
+        indptr = np.concatenate([[0], np.cumsum(length)])
+        where = np.repeat(start - indptr[:-1], length) + np.arange(indptr[-1])
+        X = sparse.csr_array(
+            (self.pool_val[where], self.pool_idx[where].astype(np.int64), indptr), shape=(live, self.n_features)
+        )
+        self.attach(SparseDesign(X), self.duals[:live, memory.LABEL], self.duals[:live, memory.LARGEST_VALUE])
+
+    def attach(self, design: Design, y: Array, largest: Array) -> None:
+        """Work on these samples from now on."""
+        self._design, self._y = design, y
+        # Beyond this a derivative times its sample could not be summed (see layout.LARGEST).
+        self._limit = layout.LARGEST / np.maximum(largest / layout.LARGEST, 1.0 / layout.LARGEST)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._z = self.design.times(self.v[: self.n_features])
+
+    def set_weights(self, x0) -> None:
+        super().set_weights(x0)
+        self.is_placed = True
+
+    # --- a step -----------------------------------------------------------------------------------------------
+
+    def _derivatives(self) -> Array:
+        """alpha_i = f'(y_i, z_i)."""
+        alpha = self.functions[1](self._y, self._z + self.num[layout.INTERCEPT])
+        self.cnt[layout.N_GRADIENTS] += len(alpha)
+        return np.clip(np.nan_to_num(alpha, nan=0.0), -self._limit, self._limit)
+
+    def gradient(self, alpha: Array) -> Array:
+        """The whole of X^T alpha / n."""
+        self.cnt[layout.N_EXACT] += 1
+        self.n_coefficients += self.n_features
+        return self.design.transposed(alpha) / len(alpha)
+
+    def some_of_gradient(self, alpha: Array, columns: NDArray[np.int64]) -> Array:
+        """X^T alpha / n at these coordinates, and nothing said of the others."""
+        self.n_coefficients += len(columns)
+        g = np.zeros(self.n_features)
+        g[columns] = self.design.some(columns, alpha) / len(alpha)
+        return g
+
+    def _pick(self) -> NDArray[np.int64] | None:
+        """The blocks of atoms that this step asks about: None for all."""
+        return None
+
+    def best(self, g: Array, picked: NDArray[np.int64] | None) -> Atom:
+        self.cnt[layout.N_LMO] += 1
+        return self.oracle.best(g, picked)
+
+    def move(self) -> None:
+        self.step()
+
+    def step(self, tol: float = -np.inf) -> bool:
+        """One step, unless the gap that it certifies first is at most tol; answers whether it was."""
+        if self.n_features == 0:
+            return False
+        if self._design is None:
+            self._prepare()
+        if self.cnt[layout.T] % FRESH == FRESH - 1:
+            self._refresh()
+        if not self.is_placed:
+            self._start()
+        return self._step(self._derivatives(), tol)
+
+    def _start(self) -> Atom:
+        """The start as an atom: w itself, or the atom that the gradient asks for where w = 0 is no point of the set."""
+        w = self.v[: self.n_features]
+        self.is_placed = True
+        # Bounds by coordinate hold from the moment a feature appears, and may be of more features than have.
+        if self.cnt[layout.SET] == layout.BOX_ARRAYS or self.constraint.contains(w):
+            return _point(w)
+        atom = self.best(self.gradient(self._derivatives()), None)
+        w[:] = atom.to_dense()
+        self._refresh()
+        return atom
+
+    @abc.abstractmethod
+    def _step(self, alpha: Array, tol: float) -> bool: ...
+
+    def _go(self, slope: float, limit: float, q: Array, dist_sq: Callable[[], float]) -> float:
+        """The step along a direction d with X d = q."""
+        z = self._z + self.num[layout.INTERCEPT]
+        gamma = self.rule.gamma(int(self.cnt[layout.T]), Line(slope, limit, self._y, z, q, dist_sq))
+        self.num[layout.GAMMA] = gamma
+        self.cnt[layout.T] += 1
+        return gamma
+
+    def _towards(self, atom: Atom, image: Array, gamma: float) -> None:
+        """w <- (1 - gamma) w + gamma s, and z with it."""
+        w = self.v[: self.n_features]
+        w *= 1.0 - gamma
+        atom.add_to(w, gamma)
+        self._snap()
+        self._z *= 1.0 - gamma
+        self._z += gamma * image
+
+    def _snap(self) -> None:
+        """Back into a box where rounding has left it: its bounds hold exactly."""
+        kind, w = self.cnt[layout.SET], self.v[: self.n_features]
+        if kind in (layout.BOX, layout.BOX_ARRAYS):
+            np.clip(w, *self._box(w.size), out=w)
+        elif kind == layout.LINF:
+            np.clip(w, -self.num[layout.SET_P], self.num[layout.SET_P], out=w)
+
+    def _along_w(self, alpha: Array) -> float:
+        """<gradient, w> = (1/n) sum_i alpha_i <x_i, w>."""
+        return float(alpha @ self._z) / len(alpha)
+
+    # --- what is known of the whole objective -----------------------------------------------------------------
+
+    def certify(self) -> tuple[float, float]:
+        """The objective and its exact gap at w: one gradient and one linear minimisation."""
+        if not self.is_placed:
+            self._start()
+        alpha = self._derivatives()
+        g = self.gradient(alpha)
+        gap = self._along_w(alpha) - self.best(g, None).dot(g)
+        return float(np.mean(self.functions[0](self._y, self._z + self.num[layout.INTERCEPT]))), gap
+
+
+class ForwardRun(FullRun):
+    """Steps towards atoms."""
+
+    def _step(self, alpha: Array, tol: float) -> bool:
+        picked = self._pick()
+        g = self.gradient(alpha) if picked is None else self._partial(alpha, picked)
+        s = self.best(g, picked)  # s_t
+        slope = self._along_w(alpha) - s.dot(g)  # <-grad f(w_t), s_t - w_t>
+        self.num[layout.GAP] = slope
+        if picked is None and slope <= tol:
+            return True
+        image = self.design.image(s)
+        w = self.v[: self.n_features]
+        gamma = self._go(slope, 1.0, image - self._z, lambda: distance_sq(w, s))
+        if gamma > 0.0:
+            self._towards(s, image, gamma)
+        return False
+
+    def _partial(self, alpha: Array, picked: NDArray[np.int64]) -> Array:
+        return self.some_of_gradient(alpha, self.oracle.coordinates(picked))
+
+
+def distance_sq(point: Array, atom: Atom) -> float:
+    """||x - s||^2."""
+    difference = point.copy()
+    atom.add_to(difference, -1.0)
+    return float(difference @ difference)
+
+
+class ActiveRun(FullRun):
+    """Steps towards atoms or away from them: the iterate is known as a mixture of atoms."""
+
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
+        self.active = ActiveSet()
+        super().__init__(*args, **kwargs)
+        if not is_polytope(self.constraint):
+            raise ValueError(
+                f"{type(self.optimizer).__name__} needs a set with finitely many vertices to step away from, "
+                f"which {self.constraint} has not; use FW there"
+            )
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        state["active"] = self.active.to_arrays()
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        arrays = state["active"]
+        super().__setstate__({**state, "active": ActiveSet()})
+        self.active = ActiveSet.from_arrays(arrays, self.n_features)
+
+    def _dimension_changed(self, tail: Array) -> None:
+        super()._dimension_changed(tail)
+        if tail.size:
+            self.active.grow(tail)
+
+    def shrink(self, d: int) -> None:
+        super().shrink(d)
+        self.active.shrink(d)
+
+    def set_weights(self, x0) -> None:
+        super().set_weights(x0)
+        self.active = ActiveSet({_point(self.v[: self.n_features]): 1.0})
+
+    def _start(self) -> Atom:
+        atom = super()._start()
+        self.active = ActiveSet({atom: 1.0})
+        return atom
+
+    def _refresh(self) -> None:
+        if len(self.active):
+            self.v[: self.n_features] = self.active.point(self.n_features)
+            self._snap()
+        super()._refresh()
+
+    def _needed(self, picked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The coordinates of the gradient that the picked blocks and the active atoms have."""
+        own = [support(atom) for atom in self.active]
+        return np.unique(np.concatenate([self.oracle.coordinates(picked), *own]))
+
+    def _choose(self, alpha: Array) -> tuple[Array, Atom, Atom, NDArray[np.int64] | None]:
+        """The gradient as far as it is needed, s_t, v_t, and the blocks picked (None for all)."""
+        picked = self._pick()
+        if picked is None:
+            g = self.gradient(alpha)
+            s = self.best(g, None)
+        else:
+            g = self.some_of_gradient(alpha, self._needed(picked))
+            s = self.best(g, np.union1d(picked, self._active_blocks()))
+        dots = [atom.dot(g) for atom in self.active]
+        candidates = list(self.active)
+        v = candidates[int(np.argmax(dots))]  # v_t = argmax over S_t of <grad f(w_t), v>
+        lowest = int(np.argmin(dots))
+        if picked is not None and dots[lowest] < s.dot(g):
+            s = candidates[lowest]  # V_t holds S_t: the start, too, which need not be one of the set's atoms
+        return g, s, v, picked
+
+    def _active_blocks(self) -> NDArray[np.int64]:
+        blocks = [self.oracle.block_of(atom) for atom in self.active]
+        return np.array(sorted({k for k in blocks if k >= 0}), dtype=np.int64)
+
+
+def support(atom: Atom) -> NDArray[np.int64]:
+    """The coordinates at which an atom may be other than 0."""
+    if isinstance(atom, sets.ZeroAtom):
+        return np.zeros(0, dtype=np.int64)
+    if isinstance(atom, sets.CoordinateAtom):
+        return np.array([atom.index])
+    if isinstance(atom, sets.SparseAtom):
+        return atom.indices
+    return np.arange(atom.size)
+
+
+def _point(w: Array) -> Atom:
+    """A point of the set as an atom of the active set; one of the set's own atoms where it is a signed coordinate."""
+    used = np.flatnonzero(w)
+    if used.size == 0:
+        return sets.ZeroAtom(w.shape)
+    if used.size == 1:
+        return sets.CoordinateAtom(int(used[0]), float(w[used[0]]), w.shape)
+    return sets.DenseAtom(w.copy())
+
+
+class FullGradient(Optimizer):
+    """Base of the optimizers that look at every sample they hold at every step."""
+
+    memory: int
+    steps: int
+    schedule: Schedule | None
+    _run: FullRun
+
+    def _schedule(self) -> Schedule:
+        return self.schedule or _UNUSED
+
+    @property
+    def n_coefficients(self) -> int:
+        """Entries of gradients computed: d for each whole gradient, the sampled ones for each sampled step."""
+        return self._run.n_coefficients if self.is_started else 0
+
+    def _due(self, step: int) -> bool:
+        """Whether offline the exact gap is to be looked at apart from the steps, before this one."""
+        return False
+
+    def minimize(
+        self,
+        X: typing.Any,
+        y: ArrayLike,
+        *,
+        loss: typing.Any = None,
+        constraint: sets.ConvexSet,
+        steps: int = 10_000,
+        seed: int | None = None,
+        callback: Callable[[State], bool | None] | None = None,
+        x0: ArrayLike | None = None,
+        tol: float | None = None,
+    ) -> OptimizeResult:
+        r"""Minimise :math:`\frac1n \sum_i \text{loss}(y_i, \langle x_i, w \rangle)` over a set.
+
+        Parameters
+        ----------
+        X
+            Samples x features: a dense array, a scipy sparse matrix, or a ``numpy.memmap``, which is read in chunks.
+        y
+            Targets, shape (n,); labels of binary losses are 0/1, booleans or -1/+1.
+        loss
+            A river loss, or any object with ``__call__`` and ``gradient``; ``Squared()`` by default.
+        constraint
+            The set.
+        steps
+            Steps to take, at most.
+        seed
+            Seed of the sampling, where there is any.
+        callback
+            Called with a :class:`State` after each step; a true answer, or ``StopIteration``, ends the run.
+        x0
+            Where to start, a point of the set; by default the set's own start.
+        tol
+            End when the exact Frank-Wolfe gap is at most tol. A whole gradient tells it at no cost; methods that
+            sample the gradient look now and then (see their parameter ``check``).
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            ``x``; ``fun``, the objective there; ``gap``, its exact Frank-Wolfe gap, so that fun - gap <= min <= fun
+            for a convex loss; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``,
+            ``n_exact_gradients``, ``n_coefficients``, ``n_lmo``, ``n_drop_steps`` (what fun and gap cost at the end
+            is not among them); ``success`` and ``message``.
+
+        Raises
+        ------
+        ValueError
+            For entries that are not finite, shapes that do not fit, or a start outside the set.
+        """
+        check_count("steps", steps)
+        loss = river_optim.losses.Squared() if loss is None else loss
+        design = design_of(X)
+        targets = np.ascontiguousarray(binary_targets(y) if losses.is_binary(loss) else y, dtype=np.float64)
+        n, d = design.shape
+        if targets.shape != (n,):
+            raise ValueError(f"y must have one target for each of the {n} rows of X, got shape {targets.shape}")
+        if not n:
+            raise ValueError("X has no rows: there is nothing to minimise")
+        bad = np.flatnonzero(~(np.abs(targets) <= layout.LARGEST))
+        if bad.size:
+            raise ValueError(f"y[{bad[0]}] is {targets[bad[0]]}; expected a finite number of at most 1e100")
+        if constraint.shape is not None and d != math.prod(constraint.shape):
+            raise ValueError(f"{constraint} holds points of {math.prod(constraint.shape)} features, X has {d} columns")
+        run = self.start(constraint, loss, seed)
+        run.grow(np.arange(d))
+        if x0 is not None:
+            run.set_weights(x0)
+        run.attach(design, targets, np.zeros(n))
+        message = self._descend(run, steps, callback, tol)
+        spent = self.n_gradients, self.n_exact_gradients, self.n_coefficients, self.n_lmo
+        run._refresh()
+        fun, gap = run.certify()
+        success = bool(message) or tol is None or gap <= tol
+        if not message:
+            message = f"took the {steps} steps asked for"
+            if tol is not None:
+                message = (
+                    f"took {steps} steps; the exact gap {gap:.3g} is {'at most' if success else 'above'} tol = {tol:g}"
+                )
+        return OptimizeResult(
+            x=run.weights,
+            fun=fun,
+            gap=gap,
+            gap_estimate=float(run.num[layout.GAP]),
+            nit=int(run.cnt[layout.T]),
+            n_gradients=spent[0],
+            n_exact_gradients=spent[1],
+            n_coefficients=spent[2],
+            n_lmo=spent[3],
+            n_drop_steps=run.n_drop_steps,
+            success=success,
+            message=message,
+        )
+
+    def _descend(self, run: FullRun, steps: int, callback, tol: float | None) -> str:
+        """Take the steps; answers why it ended before the last, or nothing."""
+        for done in range(steps):
+            if tol is not None and self._due(done) and (gap := run.certify()[1]) <= tol:
+                return f"the exact gap {gap:.3g} is at most tol = {tol:g}, after {done} steps"
+            if run.step(-np.inf if tol is None else tol):
+                return f"the exact gap {run.num[layout.GAP]:.3g} is at most tol = {tol:g}, after {done} steps"
+            try:
+                if callback is not None and callback(run.state()):
+                    return f"the callback ended it after {done + 1} steps"
+            except StopIteration:
+                return f"the callback ended it after {done + 1} steps"
+        return ""
+
+
+class Corrective(FullGradient):
+    """Base of the optimizers that keep an active set of atoms."""
+
+    _run: ActiveRun
+
+    @property
+    def n_drop_steps(self) -> int:
+        """Steps that took an atom out of the active set."""
+        return self._run.n_drop_steps if self.is_started else 0
+
+    @property
+    def active(self) -> dict[Atom, float]:
+        """A copy of the active set: atoms, and their weights in the iterate."""
+        return dict(self._run.active.weights) if self.is_started else {}
+
+
+_UNUSED = Harmonic()
