@@ -18,7 +18,8 @@ from fwonline.loop import EventLoop
 from fwonline.monitors import Gap, Metric
 from fwonline.stream import JSONLinesSink, KafkaSink, KafkaSource
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+# Half a minute on a machine of its own; much longer where two cores are shared with much else.
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 MANY = 6_000
 # Children come from a clean process that has imported everything: no broker's threads, and no time lost to imports.

@@ -20,7 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     up.add_argument("--topic", action="append", default=[], metavar="NAME[:PARTITIONS]", help="create a topic")
     chosen = parser.parse_args(arguments)
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Both by name: a shell starts what it puts in the background with SIGINT ignored, and Python then leaves it so.
+    for end in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(end, signal.default_int_handler)
     try:
         print("starting (the first time fetches 45 MB) ...", file=sys.stderr, flush=True)
         with _start(chosen.nodes, mock=chosen.mock) as cluster:
