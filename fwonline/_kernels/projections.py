@@ -25,7 +25,8 @@ def _threshold(w, where, count, total, radius):
             if a > tau:
                 size += a
                 left += 1
-        if left in (kept, 0):
+        # In exact arithmetic fewer are left each time; rounding may bring one back, and then forever.
+        if left >= kept or left == 0:
             return tau
         kept = left
         tau = (size - radius) / left

@@ -1,0 +1,71 @@
+"""Optimizers and sets that every estimator is tried with, and what a model knows, down to the last bit."""
+
+import numpy as np
+
+from fwonline import optim, sets
+from fwonline._kernels import layout
+from fwonline.linear_model.base import final_estimator
+
+OPTIMIZERS = {
+    "sfw": lambda: optim.SFW(memory=50),
+    "sfw-replays": lambda: optim.SFW(memory=20, batch_size=3, steps=2),
+    "momentum": optim.MomentumFW,
+    "one-sample": optim.OneSampleFW,
+    "ofw": lambda: optim.OFW(memory=40),
+    "projected": lambda: optim.ProjectedSGD(0.1),
+}
+SETS = {
+    "l1": lambda: sets.L1Ball(5.0),
+    "l2": lambda: sets.L2Ball(2.0),
+    "linf": lambda: sets.LInfBall(1.0),
+    "box": lambda: sets.Box(-1.0, 2.0),
+    "simplex": lambda: sets.ProbabilitySimplex(),
+    "unit-simplex": lambda: sets.UnitSimplex(3.0),
+    "k-sparse": lambda: sets.KSparseBall(2, 1.0),
+}
+PAIRS = [
+    (o, s) for o in OPTIMIZERS for s in SETS if o != "projected" or SETS[s]().can_project
+]  # fmt: skip
+COORDINATES = ["l1", "simplex", "unit-simplex"]  # sets whose atoms are coordinates: O(non-zeros) a step
+
+
+def everything(model):
+    """All that a model knows, as a value that compares equal only if every bit is the same."""
+    model = final_estimator(model)
+    run, d = model._run, model._run.n_features
+    known = {
+        "features": list(model._features.names),
+        "classes": getattr(model, "_classes", ()),
+        "random": run.rng.bit_generator.state,
+        "scalars": run.num.tobytes(),
+        "counts": run.cnt.tobytes(),
+    }
+    for name in ("v", "u", "rank", "old", "b", "m"):
+        if hasattr(run, name):
+            known[name] = getattr(run, name)[:d].tobytes()
+    if hasattr(run, "H"):
+        known["H"] = run.H[:d, :d].tobytes()
+    if hasattr(run, "rows"):
+        known["duals"] = run.duals.tobytes()
+        known["rows"] = [
+            sorted(zip(run.pool_idx[a : a + n].tolist(), run.pool_val[a : a + n].tolist(), strict=True))
+            for a, n, _ in run.rows[: run.cnt[layout.LIVE]]
+        ]
+    return known
+
+
+def by_name(model):
+    """What a model has learned, by feature: the same for models that met their features in another order."""
+    model = final_estimator(model)
+    return model.weights, repr(model.gap), model.intercept_, model.cumulative_loss, model.n_samples
+
+
+def regression(n=200, d=8, density=1.0, seed=0, labels=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < density)
+    y = X @ np.linspace(-1.0, 1.0, d) + 0.1 * rng.normal(size=n)
+    return X, (y > 0.0) if labels else y
+
+
+def as_dict(x):
+    return {j: value for j, value in enumerate(x.tolist()) if value}
