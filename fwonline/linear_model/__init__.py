@@ -2,5 +2,6 @@
 
 from fwonline.linear_model.classifier import FWClassifier
 from fwonline.linear_model.regressor import FWRegressor
+from fwonline.linear_model.softmax import FWSoftmax
 
-__all__ = ["FWClassifier", "FWRegressor"]
+__all__ = ["FWClassifier", "FWRegressor", "FWSoftmax"]

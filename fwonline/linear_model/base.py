@@ -70,10 +70,14 @@ class FWLinear(abc.ABC):
         self.seed = seed
         self._features = FeatureIndex()
         working = OneSampleFW() if self.optimizer is None else self.optimizer
-        self._run: Run = working.start(constraint, self.fitted_loss, seed, bool(intercept))
+        self._run: Run = self._start(working)
         self._y_name: str | None = None
         # The negative and the positive class of a classifier, once seen; never changed in place.
         self._classes: tuple = ()
+
+    def _start(self, optimizer: Optimizer) -> Run:
+        """The optimizer's run on this model's problem."""
+        return optimizer.start(self.constraint, self.fitted_loss, self.seed, bool(self.intercept))
 
     @classmethod
     def _unit_test_params(cls) -> typing.Iterator[dict]:

@@ -192,8 +192,11 @@ class FiniteSumRun(MemoryRun):
         self._order = np.empty(0, dtype=np.int64)
         capacity = getattr(optimizer, "memory", 1)
         super().__init__(optimizer, constraint, loss, seed, fit_intercept, capacity=capacity)
-        self.method = method_of(optimizer)
+        self.method = self._make_method()
         self._check()
+
+    def _make_method(self) -> Method:
+        return self.optimizer._method_class(self.optimizer)
 
     def _score_loss(self, loss: typing.Any) -> ScoreLoss:
         return ScalarLoss(loss)
@@ -271,11 +274,18 @@ class FiniteSumRun(MemoryRun):
         return None if size >= n else self.rng.integers(n, size=size)
 
     def pick(self, size: int) -> Batch:
-        """Different samples: online the newest and some of the others, offline in passes in random orders."""
+        """Different samples; online the newest is among them."""
         n = self.sum.n
+        if self._data is not None:
+            return self.rng.choice(n, min(size, n), replace=False)
+        others = self.rng.choice(n - 1, min(size, n) - 1, replace=False) if n > 1 else np.empty(0, dtype=np.int64)
+        return np.concatenate([[self.newest], others + (others >= self.newest)]).astype(np.int64)
+
+    def next_samples(self, size: int) -> Batch:
+        """The samples that come next: online the newest, offline in passes in random orders."""
         if self._data is None:
-            others = self.rng.choice(n - 1, min(size, n) - 1, replace=False)
-            return np.concatenate([[self.newest], others + (others >= self.newest)]).astype(np.int64)
+            return np.array([self.newest])
+        n = self._data.n
         if self._order.size < size:
             self._order = self.rng.permutation(n)
         picked, self._order = self._order[:size], self._order[size:]
@@ -372,11 +382,6 @@ class FiniteSumRun(MemoryRun):
     def iterate(self, count: int) -> None:
         for _ in range(count):
             self._step()
-
-
-def method_of(optimizer: typing.Any) -> Method:
-    """The algorithm's state for a new run."""
-    return optimizer._method_class(optimizer)
 
 
 class FiniteSumOptimizer(Optimizer):

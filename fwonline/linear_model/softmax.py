@@ -1,0 +1,280 @@
+"""Multinomial logistic regression inside a convex set of matrices."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+from river import base
+from river import optim as river_optim
+from river import utils as river_utils
+from scipy import sparse
+
+from fwonline._kernels import layout
+from fwonline.exceptions import SampleError
+from fwonline.linear_model.base import FWLinear
+from fwonline.linear_model.features import describe
+from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.finite_sum import probabilities
+from fwonline.optim.finite_sum_run import as_sum
+from fwonline.optim.one_sample import OneSampleFW
+from fwonline.optim.softmax_run import SoftmaxRun
+from fwonline.sets import ConvexSet, Fantope, NuclearBall, Spectrahedron, Spectraplex
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+    from scipy.optimize import OptimizeResult
+
+    from fwonline.optim.base import State
+
+__all__ = ["FWSoftmax"]
+
+
+class FWSoftmax(FWLinear, base.MiniBatchClassifier):
+    r"""Multinomial logistic regression whose matrix of weights never leaves a convex set.
+
+    The score of class c is :math:`z_c = \langle W_c, x \rangle`, its probability
+    :math:`e^{z_c} / \sum_j e^{z_j}`, and what is minimised the cross entropy. W has a row for each class and a column
+    for each feature, and both may appear at any time. In a nuclear norm ball, W is of low rank: classes share few
+    directions. A Frank-Wolfe step adds one rank-one matrix to W, in place; that matrix itself is never written out.
+
+    Parameters
+    ----------
+    constraint
+        The set that W lives in: :class:`~fwonline.sets.NuclearBall`, ``NuclearBall(10.0)`` where None, or a set of
+        vectors, which then binds W as one long vector. It must not fix the number of entries, since classes and
+        features are still to come.
+    optimizer
+        How to learn; by default :class:`~fwonline.optim.OneSampleFW`, which keeps no samples.
+        :class:`~fwonline.optim.SVRF`, ``STORC``, ``SCGS``, ``HazanLuoFW``, ``SFW``, ``FW`` and ``ProjectedSVRG`` keep
+        the last ones; ``MomentumFW`` and ``ProjectedSGD`` serve too. One that serves another model is cloned.
+    seed
+        Seed of the optimizer's sampling.
+
+    Notes
+    -----
+    A class seen for the first time starts with a row of zeros.
+
+    Cost of ``learn_one``: the non-zeros of the samples that the optimizer looks at times the number of classes, and one
+    linear minimisation, on a nuclear norm ball with k classes and d features O(k^2 d) for k <= 64 and a few products
+    with the gradient beyond. The order of keys in a dict does not matter, to the last bit.
+
+    Raises
+    ------
+    SampleError
+        By ``learn_one`` and ``predict_one``, for values that are not finite numbers and for labels that are missing;
+        the model is then as before.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from fwonline import linear_model, optim, sets
+    >>> model = preprocessing.StandardScaler() | linear_model.FWSoftmax(
+    ...     constraint=sets.NuclearBall(20.0), optimizer=optim.SFW(memory=200, batch_size=5), seed=42
+    ... )
+    >>> evaluate.progressive_val_score(datasets.ImageSegments().take(500), model, metrics.Accuracy())
+    Accuracy: 7...%
+    >>> sorted(model["FWSoftmax"].classes)[:2]
+    ['brickface', 'cement']
+
+    All of a data set at once:
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(1000, 5))
+    >>> model = linear_model.FWSoftmax(sets.NuclearBall(30.0), optim.SVRF(), seed=1)
+    >>> result = model.minimize(X, X[:, :3].argmax(axis=1), steps=60)
+    >>> result.x.shape, bool(result.gap < 0.1)
+    ((3, 5), True)
+    >>> model.predict_one({0: 2.0, 1: -1.0, 2: 0.0})
+    0
+    """
+
+    _run: SoftmaxRun
+
+    def __init__(
+        self, constraint: ConvexSet | None = None, optimizer: Optimizer | None = None, seed: int | None = None
+    ):
+        super().__init__(NuclearBall(10.0) if constraint is None else constraint, optimizer, seed=seed)
+
+    @classmethod
+    def _unit_test_params(cls):
+        yield {}
+
+    def _start(self, optimizer: Optimizer) -> SoftmaxRun:
+        if self.constraint.shape is not None or isinstance(self.constraint, (Spectraplex, Spectrahedron, Fantope)):
+            raise ValueError(
+                f"constraint must be a set of matrices of any shape, or of vectors of any length, since classes and "
+                f"features are still to come; {self.constraint} is not"
+            )
+        run = SoftmaxRun(optimizer, self.constraint, self.fitted_loss, self.seed)
+        optimizer._run = run
+        return run
+
+    @property
+    def fitted_loss(self) -> typing.Any:
+        return river_optim.losses.CrossEntropy()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def classes(self) -> tuple:
+        """The classes in the order in which they appeared: the rows of W."""
+        return self._classes[: self._run.k]
+
+    def _target(self, y: typing.Any) -> float:
+        try:
+            missing = y is None or bool(y != y)  # noqa: PLR0124  NaN is the value that differs from itself
+            if not missing:
+                hash(y)
+        except (TypeError, ValueError):
+            missing = True  # pandas' NA, an array, a list
+        if missing:
+            raise SampleError(f"the label is {y!r}; expected the name of a class")
+        if y not in self._classes:
+            self._classes = (*self._classes, y)
+        return float(self._classes.index(y))
+
+    # --- predictions ------------------------------------------------------------------------------------------
+
+    def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
+        """The probability of each class seen so far; nothing before learning."""
+        idx, val = self._features.known(x)
+        z = self._run.scores(idx, val)
+        if not np.isfinite(z).all():
+            raise SampleError(describe(x) or "the scores are not finite")
+        return dict(zip(self.classes, probabilities(z[None])[0].tolist(), strict=True)) if z.size else {}
+
+    def _raw_many(self, X: typing.Any, names: typing.Sequence) -> NDArray[np.float64]:
+        """Scores, samples x classes."""
+        positions = self._features.positions
+        known = [j for j, name in enumerate(names) if name in positions]
+        W = np.zeros((self._run.k, len(names)))
+        W[:, known] = self._run.x[:, [positions[names[j]] for j in known]]
+        return np.asarray(X @ W.T, dtype=np.float64)
+
+    def _labels(self, z: NDArray) -> NDArray:
+        labels = np.empty(len(self.classes), dtype=object)
+        labels[:] = self.classes
+        natural = np.array(self.classes)
+        if natural.ndim == 1 and natural.tolist() == list(self.classes):
+            labels = natural
+        return labels[z.argmax(axis=1)]
+
+    def predict_proba_many(self, X: typing.Any) -> typing.Any:
+        """The probability of each class for a frame's rows; a frame of the same library."""
+        frame = river_utils.dataframe.into_frame(X)
+        z = self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns))
+        p = probabilities(z) if z.size else z
+        columns = {label: p[:, c] for c, label in enumerate(self.classes)}
+        return river_utils.dataframe.to_native_frame(columns, like=frame)
+
+    def predict_many(self, X: typing.Any) -> typing.Any:
+        """The likeliest class of a frame's rows; a series of the same library."""
+        frame = river_utils.dataframe.into_frame(X)
+        z = self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns))
+        labels = self._labels(z) if z.size else np.full(len(z), None)
+        return river_utils.dataframe.to_native_series(labels, name=self._y_name, like=frame)
+
+    def predict_arrays(self, X: typing.Any) -> NDArray:
+        """The likeliest class of a matrix's rows, shape (n,)."""
+        return self._labels(self._raw_arrays(X))
+
+    def predict_proba_arrays(self, X: typing.Any) -> NDArray[np.float64]:
+        """Probabilities, samples x classes in the order of :attr:`classes`."""
+        return probabilities(self._raw_arrays(X))
+
+    def _raw_arrays(self, X: typing.Any) -> NDArray[np.float64]:
+        if not self._run.k:
+            raise ValueError("no class is known yet: learn before predicting arrays")
+        X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        return self._raw_many(X, range(X.shape[1]))
+
+    # --- all of a data set ------------------------------------------------------------------------------------
+
+    def minimize(
+        self,
+        X: typing.Any,
+        y: ArrayLike,
+        *,
+        steps: int = 1000,
+        callback: Callable[[State], bool | None] | None = None,
+        x0: ArrayLike | None = None,
+        tol: float | None = None,
+    ) -> OptimizeResult:
+        """Fit a whole data set with the model's optimizer, from the start, and hold the result.
+
+        What the model had learned before is forgotten; it may go on learning samples from the result.
+
+        Parameters
+        ----------
+        X
+            Samples x features, dense or scipy sparse; column j is the feature named j.
+        y
+            The labels, shape (n,); rows of W are the distinct ones in sorted order.
+        steps
+            Steps to take, >= 1.
+        callback
+            Called with a :class:`~fwonline.optim.base.State` after each step; a true answer ends the run.
+        x0
+            Where to start, a matrix of the set, classes x features.
+        tol
+            End when the exact Frank-Wolfe gap is at most tol, looked at every few steps at a cost of one pass each.
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            As from ``minimize`` of the optimizers; ``x`` is W.
+        """
+        check_count("steps", steps)
+        classes, targets = np.unique(np.asarray(y), return_inverse=True)
+        optimizer = (OneSampleFW() if self.optimizer is None else self.optimizer).clone()
+        run = self._start(optimizer)
+        data = as_sum(X, targets.astype(np.float64), run)
+        d = np.shape(X)[1]
+        run.grow(np.arange(d))
+        run.admit(len(classes))
+        if x0 is not None:
+            run.set_weights(x0)
+        run.set_sum(data)
+        result = optimizer._follow(run, steps, 10, callback, tol, lambda W: data.measure(W, self.constraint))
+        result["n_exact_gradients"] = optimizer.n_exact_gradients
+        self._features.__init__()  # type: ignore[misc]
+        self._classes = tuple(classes.tolist())
+        self._run = self._start(OneSampleFW() if self.optimizer is None else self.optimizer)
+        self._features.columns(range(d), self._run)
+        self._run.admit(len(classes))
+        self._run.x[...] = result.x
+        self._run.cnt[layout.WARM] = 1
+        self._run.num[layout.GAP] = result.gap_estimate
+        return result
+
+    # --- what the model says of itself ------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> dict:
+        """For each class, its weights that are not zero, by feature."""
+        names = self._features.names
+        return {
+            label: {names[j]: float(row[j]) for j in np.flatnonzero(row)}
+            for label, row in zip(self.classes, self._run.x, strict=True)
+        }
+
+    def debug_one(self, x: dict) -> str:
+        """A table of what each feature adds to the score of each class."""
+        idx, val = self._features.known(x)
+        if not idx.size or not self.classes:
+            return "no feature of this sample has been seen"
+        parts = self._run.x[:, idx] * val
+        order = np.argsort(-np.abs(parts).max(axis=0), kind="stable")
+        return river_utils.pretty.print_table(
+            headers=["Name", "Value", *map(str, self.classes)],
+            columns=[
+                [str(self._features.names[idx[j]]) for j in order],
+                [f"{val[j]:,.5f}" for j in order],
+                *([f"{row[j]:,.5f}" for j in order] for row in parts),
+            ],
+        )

@@ -1,0 +1,109 @@
+"""A batch algorithm at work on the matrix of a multinomial model: one row of weights a class."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+
+from fwonline import sets
+from fwonline._kernels import layout, memory
+from fwonline.optim.finite_sum import Softmax
+from fwonline.optim.finite_sum_methods import method_for
+from fwonline.optim.finite_sum_run import FiniteSumRun
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["SoftmaxRun"]
+
+
+class SoftmaxRun(FiniteSumRun):
+    """State and steps of a softmax model. Targets are positions of classes; a new one brings a row of W."""
+
+    def __init__(self, optimizer: typing.Any, constraint: sets.ConvexSet, loss: typing.Any, seed: int | None = None):
+        self.k = 0
+        self.W = np.zeros((0, 0))
+        # Where W starts in a new class or feature, so that it stays in a box that does not hold the origin.
+        box = isinstance(constraint, sets.Box)
+        self.fill = float(np.clip(0.0, constraint.lower, constraint.upper)) if box else 0.0  # type: ignore[attr-defined]
+        super().__init__(optimizer, constraint, loss, seed)
+
+    def _score_loss(self, loss):
+        return Softmax()
+
+    def _make_method(self):
+        return method_for(self.optimizer)
+
+    @property
+    def x(self):
+        return self.W[: self.k, : self.n_features]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """A copy of W, classes x features."""
+        return self.x.copy()
+
+    @property
+    def point(self) -> NDArray[np.float64]:
+        return self.weights
+
+    def _is_consistent(self) -> bool:
+        live = int(self.cnt[layout.LIVE])
+        return (
+            self.W.ndim == 2
+            and self.W.shape[0] >= self.k >= 0
+            and self.W.shape[1] >= self.n_features
+            and super()._is_consistent()
+            and bool(np.isin(self.duals[:live, memory.LABEL], np.arange(self.k)).all())
+        )
+
+    def _reserve_matrix(self, k: int, d: int) -> None:
+        rows, columns = self.W.shape
+        if k > rows or d > columns:
+            W = np.full((max(rows, k), max(columns, d)), self.fill)
+            W[:rows, :columns] = self.W
+            self.W = W
+
+    def _resize(self, capacity: int) -> None:
+        self._reserve_matrix(0, capacity)
+
+    def shrink(self, d: int) -> None:
+        super().shrink(d)
+        self.W[:, d:] = self.fill
+
+    def admit(self, k: int) -> None:
+        """Know k classes."""
+        self._reserve_matrix(max(k, 2 * len(self.W)) if k > len(self.W) else 0, 0)
+        self.k = max(self.k, k)
+
+    def set_weights(self, x0) -> None:
+        W = np.array(x0, dtype=np.float64)
+        if W.shape != self.x.shape or not self.constraint.contains(W):
+            raise ValueError(f"x0 must be a point of {self.constraint} of shape {self.x.shape}, got shape {W.shape}")
+        self.x[...] = W
+        self.cnt[layout.WARM] = 1
+
+    def scores(self, idx: NDArray, val: NDArray) -> NDArray[np.float64]:
+        """The score of each class, summed in the order of positions."""
+        order = np.argsort(idx, kind="stable")
+        return self.W[: self.k][:, idx[order]] @ val[order]
+
+    def _learn_by_parts(self, rows, i):
+        indptr, idx, val, y = rows
+        start, stop, target = indptr[i], indptr[i + 1], float(y[i])
+        status, largest = memory.check_values(val.view(np.int64), start, stop, target)
+        if status != layout.OK:
+            return status
+        self.admit(int(target) + 1)
+        order = start + np.argsort(idx[start:stop], kind="stable")
+        idx, val = idx[order], val[order]
+        z = self.scores(idx, val)[None]
+        slope = self.score_loss.derivative(np.array([target]), z)[0]
+        loss = float(self.score_loss.value(np.array([target]), z)[0])
+        memory.note_play(self.num, self.cnt, target, float(z[0, int(target)]), loss)
+        at = self._place((np.array([0, idx.size]), idx, val, y), 0)
+        self._hold(at, idx, val, target, slope, largest)
+        for _ in self._moves():
+            pass
+        return layout.OK
