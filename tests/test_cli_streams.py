@@ -9,7 +9,7 @@ from fwonline.cli import main
 from fwonline.loop.definition import load_definition
 
 STREAMS = Path(__file__).parent.parent / "streams"
-OFFLINE = ["phishing", "portfolio", "sparse-regression-drift"]
+OFFLINE = ["phishing", "portfolio", "ratings", "sparse-regression-drift"]
 
 
 def test_all_definitions_are_tested():
@@ -54,6 +54,12 @@ def test_the_portfolios_average_regret_falls(run):
     assert averages[2048] < averages[512] / 2
     assert summary["monitors"]["regret_lo"] <= summary["monitors"]["regret_hi"]
     assert summary["monitors"]["violation_worst"] < 1e-9
+
+
+def test_ratings_are_completed(run):
+    summary, log = run("ratings", "--limit", "16000")
+    assert summary["n_learned"] == 16_000
+    assert log[-1]["RollingRMSE"] < 0.75 * log[0]["RollingRMSE"]
 
 
 def test_the_kafka_definition_is_sound(monkeypatch):

@@ -18,6 +18,7 @@ _MODULES = (
     "fwonline.optim",
     "fwonline.optim.schedules",
     "fwonline.linear_model",
+    "fwonline.reco",
     "fwonline.monitors",
     "fwonline.stream",
     "fwonline.datasets",

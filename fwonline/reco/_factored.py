@@ -1,0 +1,157 @@
+"""The default way: the full gradient over all ratings, and an iterate held as factors and as its values at ratings."""
+
+from __future__ import annotations
+
+import math
+import typing
+
+import numpy as np
+
+from fwonline._kernels import lowrank
+from fwonline._kernels.room import longer, wider
+from fwonline.reco._lmo import Oracle
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fwonline.reco._problem import Problem
+    from fwonline.reco._ratings import Ratings
+
+__all__ = ["Factored"]
+
+_LEAST_ROOM = 32
+# What compaction may cut off, as a share of the nuclear norm.
+_CUT = 1e-2
+# Residual of the LMO relative to the squared singular value: so much times the square root of the step.
+_TOLERANCE = 0.7
+# A radius that is not given grows by this factor as long as ratings not learned yet say that the iterate is too small.
+_GROWTH = 1.05
+_FORGET = 0.9
+
+
+class Factored:
+    """X = scale L R^T, what is left of the ratings after mean and biases.
+
+    Steps are HCGM's: the gradient of the whole sum, 2 / (k + 1), beta0 / sqrt(k + 1). The box is imposed on mean +
+    biases + X at the ratings and at as many other entries, drawn anew for each step, as a batch has ratings.
+    """
+
+    with_biases = True
+
+    def __init__(self) -> None:
+        self.oracle = Oracle()
+        self.seen = (0, 0)  # users and items of the last step
+        self.steps = 0
+        self.left, self.right = np.zeros((0, _LEAST_ROOM)), np.zeros((0, _LEAST_ROOM))
+        self.rank = 0
+        self.scale = 1.0
+        self.fit = np.zeros(0)  # X at the ratings
+        self.fitted = 0
+        self.growth = 1.0
+        self.radius = 0.0
+        self._agree, self._square = 0.0, 0.0
+        self.gap = math.nan
+        self.loss = math.nan
+
+    def sees(self, row: int, col: int) -> bool:
+        """Whether a step has seen the row and the column."""
+        return row < self.seen[0] and col < self.seen[1]
+
+    def value(self, row: int, col: int) -> float:
+        """X[row, col] of a row and a column that the last step has seen."""
+        return self.scale * float(self.left[row, : self.rank] @ self.right[col, : self.rank])
+
+    def values(self, rows: NDArray[np.integer], cols: NDArray[np.integer]) -> NDArray[np.float64]:
+        """X at many entries that the last step has seen."""
+        out = np.zeros(rows.size)
+        lowrank.entries(self.left, self.right, self.rank, self.scale, rows, cols, 0, rows.size, out)
+        return out
+
+    def step(self, ratings: Ratings, problem: Problem, rng: np.random.Generator) -> None:
+        """One step on all that is stored."""
+        m, n = ratings.shape
+        count = ratings.count
+        self._follow(ratings)
+        ratings.sweep()
+        k = self.steps + 1
+        eta, of_box = 2.0 / (k + 1), problem.has_box * math.sqrt(k + 1) / problem.beta0
+        g = np.empty(count)
+        inner, self.loss, left_over = lowrank.gradient(
+            ratings.rows, ratings.cols, ratings.y, self.fit, count, ratings.mean, ratings.of_user, ratings.of_item,
+            problem.lower, problem.upper, of_box, g,
+        )  # fmt: skip
+        self._set_radius(problem, left_over)
+        others, along = self._others(ratings, problem, of_box, rng)
+        u, v, sigma, _ = self.oracle(
+            (m, n), (ratings.rows, ratings.cols, g, count), others, _TOLERANCE * math.sqrt(eta), rng
+        )
+        self.gap = inner + along + self.radius * sigma
+        lowrank.move_entries(self.fit, ratings.rows, ratings.cols, count, 1.0 - eta, -eta * self.radius, u, v)
+        self._append(eta, u, v)
+        self.seen = (m, n)
+        self.steps = k
+
+    def _follow(self, ratings: Ratings) -> None:
+        """Make room for new users, items and ratings, and see what X says of ratings it has not met."""
+        if self.rank == self.left.shape[1]:
+            self._compact(ratings)
+        m, n = ratings.shape
+        for name, size in (("left", m), ("right", n)):
+            array = getattr(self, name)
+            if size > len(array):
+                setattr(self, name, wider(array, 2 * size, array.shape[1]))
+        if ratings.y.size > self.fit.size:
+            self.fit = longer(self.fit, ratings.y.size)
+        new = slice(self.fitted, ratings.count)
+        rows, cols = ratings.rows[new], ratings.cols[new]
+        fresh = self.fit[new] = self.values(rows, cols)
+        self._agree = _FORGET * self._agree + float(fresh @ (ratings.y[new] - ratings.biases(rows, cols)))
+        self._square = _FORGET * self._square + float(fresh @ fresh)
+        self.fitted = ratings.count
+
+    def _set_radius(self, problem: Problem, left_over: float) -> None:
+        if problem.radius is not None:
+            self.radius = problem.radius
+            return
+        # An iterate far from the best of its ball, as after a growth, says nothing of the ball.
+        if self._agree > _GROWTH * self._square > 0.0 and self.gap <= self.loss:
+            self.growth *= _GROWTH
+        self.radius = max(self.radius, self.growth * math.sqrt(left_over))
+
+    def _others(
+        self, ratings: Ratings, problem: Problem, of_box: float, rng: np.random.Generator
+    ) -> tuple[tuple[NDArray, NDArray, NDArray], float]:
+        """Distances to the box, times of_box, at random entries; gathered by row. And their product with X."""
+        m, n = ratings.shape
+        size = problem.batch if problem.has_box else 0
+        rows = np.sort(rng.integers(0, m, size, dtype=np.uint32))
+        cols = rng.integers(0, n, size, dtype=np.uint32)
+        x = self.values(rows, cols)
+        distance = problem.outside(ratings.biases(rows, cols) + x)
+        out = distance != 0.0
+        starts = np.searchsorted(rows[out], np.arange(m + 1))
+        distance = of_box * distance[out]
+        return (starts, cols[out], distance), float(distance @ x[out])
+
+    def _append(self, eta: float, u: NDArray, v: NDArray) -> None:
+        if eta == 1.0:
+            self.rank, self.scale = 0, 1.0
+        else:
+            self.scale *= 1.0 - eta
+        self.left[: u.size, self.rank] = (-eta * self.radius / self.scale) * u
+        self.right[: v.size, self.rank] = v
+        self.rank += 1
+
+    def _compact(self, ratings: Ratings) -> None:
+        """Back to the singular vectors that matter, by QR of both factors and the SVD of what is between."""
+        q_left, r_left = np.linalg.qr(self.left[:, : self.rank])
+        q_right, r_right = np.linalg.qr(self.right[:, : self.rank])
+        inner, values, outer = np.linalg.svd(self.scale * (r_left @ r_right.T))
+        tail = np.cumsum(values[::-1])[::-1]
+        self.rank = max(1, int(np.count_nonzero(tail > _CUT * tail[0])))
+        room = max(_LEAST_ROOM, 2 * self.rank)
+        kept = slice(0, self.rank)
+        self.left = wider(q_left @ (inner[:, kept] * values[kept]), len(self.left), room)
+        self.right = wider(q_right @ outer[kept].T, len(self.right), room)
+        self.scale = 1.0
+        lowrank.entries(self.left, self.right, self.rank, 1.0, ratings.rows, ratings.cols, 0, self.fitted, self.fit)
