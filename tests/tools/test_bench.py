@@ -1,7 +1,8 @@
 """The benchmarks run, and say what they are asked to say; how fast anything is, is not looked at."""
 
-from __future__ import importlib
+from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
