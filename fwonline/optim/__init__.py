@@ -6,6 +6,7 @@ from fwonline.optim.base import Optimizer
 from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
 from fwonline.optim.fw import FW
 from fwonline.optim.hazan_luo import HazanLuoFW
+from fwonline.optim.lu_freund import LuFreundFW
 from fwonline.optim.momentum import MomentumFW
 from fwonline.optim.ofw import OFW
 from fwonline.optim.one_sample import OneSampleFW
@@ -29,6 +30,7 @@ __all__ = [
     "AwayFW",
     "Bracket",
     "HazanLuoFW",
+    "LuFreundFW",
     "MomentumFW",
     "OneSampleFW",
     "Optimizer",

@@ -15,6 +15,7 @@ from fwonline._kernels.layout import (
 )
 from fwonline._kernels.steps import move
 from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.momentum_memory import MomentumMemoryRun
 from fwonline.optim.schedules import Harmonic, Schedule
 from fwonline.optim.stream_run import StreamRun
 
@@ -77,6 +78,16 @@ class MomentumFW(Optimizer):
 
     with t = 0, 1, ... One pass, no memory of samples.
 
+    With a ``memory`` it runs in the form that Negiar et al. (2020, appendix G) compare with: the average is taken in
+    each sample's derivative, of the samples held,
+
+    .. math::
+        \alpha_i \leftarrow \alpha_i + \rho_t \left( f_i'(\langle x_i, w_t \rangle) - \alpha_i \right), \ i \in B_t,
+        \qquad d_t = \frac1n \sum_i \alpha_i x_i, \qquad \rho_t = \gamma_t^{2/3} = \frac{2^{2/3}}{(t + 8)^{2/3}}.
+
+    Offline the data set is the memory and :math:`\alpha` starts at 0. Online a new sample takes the oldest one's place,
+    its own derivative enters whole, and a step follows that renews ``batch_size`` samples, the newest among them.
+
     When to use it: as the classical baseline. :class:`OneSampleFW` corrects the bias that this average carries, at
     the price of one more derivative, and learns faster.
 
@@ -85,7 +96,10 @@ class MomentumFW(Optimizer):
     batch_size
         Samples whose mean gradient makes one step, >= 1; online a step is taken every ``batch_size`` samples.
     schedule
-        Step sizes; ``Harmonic(offset=8)`` by default.
+        Step sizes; ``Harmonic(offset=8)`` by default. :math:`\rho_t` does not hang on it.
+    memory
+        None for the running average of gradients (Mokhtari et al.); a number of samples to hold, >= ``batch_size``, for
+        the form with an average in each sample's derivative (Negiar et al., appendix G).
 
     Notes
     -----
@@ -96,6 +110,8 @@ class MomentumFW(Optimizer):
     ----------
     .. [1] A. Mokhtari, H. Hassani, A. Karbasi, `Stochastic Conditional Gradient Methods: From Convex Minimization to
        Submodular Maximization <https://arxiv.org/abs/1804.09554>`_, 2018.
+    .. [2] G. Negiar et al., `Stochastic Frank-Wolfe for Constrained Finite-Sum Minimization
+       <https://arxiv.org/abs/2002.11860>`_, ICML 2020.
 
     Examples
     --------
@@ -106,12 +122,19 @@ class MomentumFW(Optimizer):
     ROCAUC: 9...
     """
 
-    _run_class = MomentumRun
-
-    def __init__(self, batch_size: int = 1, schedule: Schedule | None = None):
+    def __init__(self, batch_size: int = 1, schedule: Schedule | None = None, memory: int | None = None):
         check_count("batch_size", batch_size)
+        if memory is not None:
+            check_count("memory", memory)
+            if batch_size > memory:
+                raise ValueError(f"batch_size must be at most memory = {memory}, got {batch_size}")
         self.batch_size = batch_size
         self.schedule = schedule
+        self.memory = memory
+
+    @property
+    def _run_class(self) -> type:  # type: ignore[override]
+        return MomentumRun if self.memory is None else MomentumMemoryRun
 
     def _schedule(self) -> Schedule:
         return self.schedule or _TWO_OVER_T_PLUS_8
