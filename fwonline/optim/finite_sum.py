@@ -21,7 +21,7 @@ from fwonline._kernels import layout, memory
 from fwonline._kernels.layout import jit
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -32,10 +32,8 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["DenseRows", "FiniteSum", "Rows", "ScalarLoss", "ScoreLoss", "Softmax", "SparseRows"]
 
-# Rows that are gathered at a time: few enough for a cache to hold them between the two products.
-_GATHERED = 64
-# Rows of a whole pass at a time: few enough that no array of scores is large.
-_PASSED = 4096
+# Dense rows that are worked on at a time: few enough for a cache to hold them between the two products.
+_AT_ONCE = 128
 
 
 class ScoreLoss(abc.ABC):
@@ -165,32 +163,48 @@ class Rows(abc.ABC):
 
 
 class DenseRows(Rows):
-    """Samples as the rows of an array."""
+    """Samples as the rows of an array.
 
-    def __init__(self, X: Array):
+    Memory is what bounds these products, so rows go through the cache a few at a time, and float32 ones become float64
+    only there.
+
+    Parameters
+    ----------
+    X
+        Samples x features, float32 or float64.
+    """
+
+    def __init__(self, X: NDArray):
         self.X = X
         self.n = len(X)
-        self.largest = math.sqrt(float(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
+        squares = [np.einsum("ij,ij->i", rows, rows).max() for _, rows in self._few(None)]
+        self.largest = math.sqrt(float(max(squares, default=0.0)))
+
+    def _few(self, batch: Batch | None) -> Iterator[tuple[typing.Any, Array]]:
+        """A few samples at a time: which, and their rows, valid until the next ones."""
+        if batch is None:
+            for start in range(0, self.n, _AT_ONCE):
+                part = slice(start, start + _AT_ONCE)
+                yield part, self.X[part].astype(np.float64, copy=False)
+            return
+        gathered = np.empty((min(_AT_ONCE, batch.size), self.X.shape[1]), dtype=self.X.dtype)
+        for start in range(0, batch.size, _AT_ONCE):
+            some = batch[start : start + _AT_ONCE]
+            rows = np.take(self.X, some, axis=0, out=gathered[: some.size], mode="clip")
+            yield some, rows.astype(np.float64, copy=False)
 
     def scores(self, x, batch):
-        return (self.X if batch is None else self.X[batch]) @ x.T
+        return np.concatenate([rows @ x.T for _, rows in self._few(batch)])
 
     def accumulate(self, x, batch, slopes, out):
-        if batch is None:
-            for start in range(0, self.n, _PASSED):
-                part = slice(start, start + _PASSED)
-                rows = self.X[part]
-                out += slopes(part, rows @ x.T).T @ rows
-            return
-        gathered = np.empty((min(_GATHERED, batch.size), self.X.shape[1]))
-        transposed = np.ascontiguousarray(x.T)
-        for start in range(0, batch.size, _GATHERED):
-            some = batch[start : start + _GATHERED]
-            rows = np.take(self.X, some, axis=0, out=gathered[: some.size], mode="clip")
-            out += slopes(some, rows @ transposed).T @ rows
+        for some, rows in self._few(batch):
+            out += slopes(some, rows @ x.T).T @ rows
 
     def add(self, batch, slopes, out):
-        out += slopes.T @ self.X[batch]
+        start = 0
+        for some, rows in self._few(batch):
+            out += slopes[start : start + some.size].T @ rows
+            start += some.size
 
 
 class SparseRows(Rows):

@@ -442,7 +442,8 @@ def as_sum(X: typing.Any, y: ArrayLike, run: FiniteSumRun) -> FiniteSum:
     """
     dense = not sparse.issparse(X)
     if dense:
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = np.asarray(X)
+        X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
     if dense and X.ndim == 2 and np.isfinite(X).all():
         as_rows(sparse.csr_array((len(X), 1)), y)  # the checks of y
         rows: typing.Any = DenseRows(X)

@@ -253,7 +253,7 @@ class OFWRun(MemoryRun):
         self.rows, self.duals = np.zeros((1, 3), dtype=np.int64), np.zeros((1, 3))
         self.pool_idx, self.pool_val = np.zeros(0, dtype=np.uint32), np.zeros(0)
         self.batch = np.zeros(1, dtype=np.int64)
-        self.cnt[LIVE] = 0
+        self.cnt[[LIVE, layout.HEAD]] = 0
         self._bind()
 
     def _make_room(self, need: int) -> None:

@@ -166,7 +166,8 @@ class Run:
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         if not self._is_consistent():
-            raise ValueError(f"the saved state of {self.optimizer} is inconsistent: its arrays do not fit each other")
+            # The optimizer itself may still be on its way: it and its run hold each other.
+            raise ValueError(f"the saved state of a {type(self).__name__} is inconsistent: its arrays do not fit")
         self._bind()
 
     def _is_consistent(self) -> bool:

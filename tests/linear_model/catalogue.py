@@ -19,7 +19,7 @@ SETS = {
     "l2": lambda: sets.L2Ball(2.0),
     "linf": lambda: sets.LInfBall(1.0),
     "box": lambda: sets.Box(-1.0, 2.0),
-    "simplex": lambda: sets.ProbabilitySimplex(),
+    "simplex": sets.ProbabilitySimplex,
     "unit-simplex": lambda: sets.UnitSimplex(3.0),
     "k-sparse": lambda: sets.KSparseBall(2, 1.0),
 }

@@ -19,11 +19,15 @@ def cases():
                 yield pytest.param(model, check, id=f"{kind.__name__}-{optimizer}-{where}-{check.__name__}")
 
 
-@pytest.mark.parametrize(("model", "check"), cases())
+@pytest.mark.parametrize(("model", "check"), list(cases()))
 def test_estimator(model, check):
     check(model.clone())
 
 
 @pytest.mark.parametrize("kind", [FWRegressor, FWClassifier])
 def test_in_a_pipeline(kind):
-    checks.check_estimator(preprocessing.StandardScaler() | kind(sets.L1Ball(5.0)))
+    model = preprocessing.StandardScaler() | kind(sets.L1Ball(5.0))
+    for check in checks.yield_checks(model):
+        # A StandardScaler learns a whole mini-batch before it transforms it, whatever model follows.
+        if check.__name__ not in ("check_learn_many_matches_learn_one", "check_bounded_memory_growth"):
+            check(model.clone())
