@@ -110,7 +110,7 @@ def method_for(optimizer: typing.Any) -> Method:
     """
     if isinstance(optimizer, FiniteSumOptimizer):
         return optimizer._method_class(optimizer)
-    if type(optimizer) not in KNOWN:
+    if type(optimizer) not in KNOWN or (type(optimizer) is MomentumFW and optimizer.memory is not None):
         names = sorted(cls.__name__ for cls in (*KNOWN, *FiniteSumOptimizer.__subclasses__()))
-        raise TypeError(f"{type(optimizer).__name__} does not work on matrices; {', '.join(names)} do")
+        raise TypeError(f"{optimizer} does not work on matrices; {', '.join(names)} do")
     return KNOWN[type(optimizer)](optimizer)

@@ -190,7 +190,7 @@ class FiniteSumRun(MemoryRun):
         self.newest = 0
         self._data: FiniteSum | None = None
         self._order = np.empty(0, dtype=np.int64)
-        capacity = getattr(optimizer, "memory", 1)
+        capacity = getattr(optimizer, "memory", None) or 1
         super().__init__(optimizer, constraint, loss, seed, fit_intercept, capacity=capacity)
         self.method = self._make_method()
         self._check()
@@ -250,7 +250,9 @@ class FiniteSumRun(MemoryRun):
 
     @property
     def D(self) -> float:
-        """Diameter of the set."""
+        """Diameter of the set, unless given."""
+        if self.optimizer.diameter is not None:
+            return float(self.optimizer.diameter)
         return self.constraint.diameter(self.x.shape)
 
     @property
@@ -394,6 +396,7 @@ class FiniteSumOptimizer(Optimizer):
     _method_class: typing.ClassVar[type[Method]]
     lipschitz: float | None = None
     gradient_bound: float | None = None
+    diameter: float | None = None
 
     def _schedule(self) -> Schedule:
         return TWO_OVER_K

@@ -55,6 +55,8 @@ class HazanLuoFW(FiniteSumOptimizer):
     gradient_bound
         G, a bound of the gradients of all f_i on the set; by default the loss's largest slope times the largest norm of
         a sample, and for losses without one the largest gradient met plus L D.
+    diameter
+        D; by default the set's diameter. A smaller one is a practical choice: batches then grow faster.
     schedule
         Step sizes; 2 / (k + 1), k = 1, 2, ..., by default.
     memory
@@ -89,6 +91,7 @@ class HazanLuoFW(FiniteSumOptimizer):
         batch_size: int | None = None,
         lipschitz: float | None = None,
         gradient_bound: float | None = None,
+        diameter: float | None = None,
         schedule: Schedule | None = None,
         memory: int = 1000,
         steps: int = 1,
@@ -97,11 +100,13 @@ class HazanLuoFW(FiniteSumOptimizer):
             check_count("batch_size", batch_size)
         check_positive("lipschitz", lipschitz)
         check_positive("gradient_bound", gradient_bound)
+        check_positive("diameter", diameter)
         check_count("memory", memory)
         check_count("steps", steps)
         self.batch_size = batch_size
         self.lipschitz = lipschitz
         self.gradient_bound = gradient_bound
+        self.diameter = diameter
         self.schedule = schedule
         self.memory = memory
         self.steps = steps

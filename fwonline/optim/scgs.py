@@ -76,6 +76,8 @@ class SCGS(FiniteSumOptimizer):
         A bound of the standard deviation of grad f_i(x); by default G, the bound of the gradients themselves.
     gradient_bound
         G, a bound of the gradients of all f_i on the set; by default as in :class:`HazanLuoFW`.
+    diameter
+        D; by default the set's diameter. A smaller one is a practical choice: CndG then solves its problems better.
     inner_steps
         Linear minimisations of CndG at most, >= 1; None for as many as eta_k takes.
     memory
@@ -114,6 +116,7 @@ class SCGS(FiniteSumOptimizer):
         lipschitz: float | None = None,
         sigma: float | None = None,
         gradient_bound: float | None = None,
+        diameter: float | None = None,
         inner_steps: int | None = None,
         memory: int = 1000,
         steps: int = 1,
@@ -121,7 +124,12 @@ class SCGS(FiniteSumOptimizer):
         for name, count in (("batch_size", batch_size), ("inner_steps", inner_steps)):
             if count is not None:
                 check_count(name, count)
-        for name, value in (("lipschitz", lipschitz), ("sigma", sigma), ("gradient_bound", gradient_bound)):
+        for name, value in (
+            ("lipschitz", lipschitz),
+            ("sigma", sigma),
+            ("gradient_bound", gradient_bound),
+            ("diameter", diameter),
+        ):
             check_positive(name, value)
         check_count("memory", memory)
         check_count("steps", steps)
@@ -129,6 +137,7 @@ class SCGS(FiniteSumOptimizer):
         self.lipschitz = lipschitz
         self.sigma = sigma
         self.gradient_bound = gradient_bound
+        self.diameter = diameter
         self.inner_steps = inner_steps
         self.memory = memory
         self.steps = steps

@@ -116,6 +116,8 @@ class STORC(FiniteSumOptimizer):
         hundred times too much: steps are then short. A smaller one is a practical choice.
     gradient_bound
         G, a bound of the gradients of all f_i on the set, for case (b); by default as in :class:`HazanLuoFW`.
+    diameter
+        D; by default the set's diameter. A smaller one is a practical choice: CndG then solves its problems better.
     inner_steps
         Linear minimisations of CndG at most, >= 1; None for as many as eta takes.
     memory
@@ -157,6 +159,7 @@ class STORC(FiniteSumOptimizer):
         epoch: int | None = None,
         lipschitz: float | None = None,
         gradient_bound: float | None = None,
+        diameter: float | None = None,
         inner_steps: int | None = None,
         memory: int = 1000,
         steps: int = 1,
@@ -168,6 +171,7 @@ class STORC(FiniteSumOptimizer):
             ("strong_convexity", strong_convexity),
             ("lipschitz", lipschitz),
             ("gradient_bound", gradient_bound),
+            ("diameter", diameter),
         ):
             check_positive(name, value)
         check_count("memory", memory)
@@ -178,6 +182,7 @@ class STORC(FiniteSumOptimizer):
         self.epoch = epoch
         self.lipschitz = lipschitz
         self.gradient_bound = gradient_bound
+        self.diameter = diameter
         self.inner_steps = inner_steps
         self.memory = memory
         self.steps = steps
