@@ -55,6 +55,8 @@ from fwonline._kernels.layout import (
 from fwonline.losses import CUSTOM, loss_derivative, loss_value
 
 REFRESH = 1 << 20
+# Entries of a batch below which bounds are kept along the way, however few features there are.
+WIDE = 512
 START, LENGTH, STAMP = 0, 1, 2
 ALPHA, LABEL, LARGEST_VALUE = 0, 1, 2
 
@@ -228,19 +230,43 @@ def draw_batch(rows, cnt, noise, batch, size, first):
 
 
 @part
-def renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha):
-    """alpha_i <- alpha, the derivative at the present iterate; u follows."""
-    start = rows[slot, START]
-    stop = start + rows[slot, LENGTH]
+def replace(num, duals, slot, alpha):
+    """alpha_i <- alpha where it may be summed; answers its change."""
     change = alpha - duals[slot, ALPHA]
-    if change == 0.0:
-        return
     largest = duals[slot, LARGEST_VALUE]
-    if check_contribution(alpha, largest) != OK:
-        return
-    add_sample(u, rank, bound, group, num, cnt, pool_idx, pool_val, start, stop, change, margin)
+    if change == 0.0 or check_contribution(alpha, largest) != OK:
+        return 0.0
     change_mass(num, (abs(alpha) - abs(duals[slot, ALPHA])) * largest)
     duals[slot, ALPHA] = alpha
+    return change
+
+
+@part
+def renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha):
+    """alpha_i <- alpha, the derivative at the present iterate; u follows."""
+    change = replace(num, duals, slot, alpha)
+    start = rows[slot, START]
+    stop = start + rows[slot, LENGTH]
+    add_sample(u, rank, bound, group, num, cnt, pool_idx, pool_val, start, stop, change, margin)
+
+
+@part
+def is_wide(cnt, rows, batch, first, last):
+    """Whether a batch changes so much of u that making its bounds anew costs less than keeping them along the way."""
+    entries = np.int64(0)
+    for k in range(first, last):
+        entries += rows[batch[k], LENGTH]
+    return cnt[SET] <= UNIT_SIMPLEX and entries > max(cnt[D] >> 3, WIDE)
+
+
+@part
+def renew_unbounded(u, num, rows, duals, pool_idx, pool_val, slot, margin, alpha):
+    """The same as ``renew``, the bounds of u's blocks left for ``rebuild``."""
+    change = replace(num, duals, slot, alpha)
+    start = rows[slot, START]
+    for k in range(start, start + rows[slot, LENGTH]):
+        u[pool_idx[np.uint64(k)]] += change * pool_val[np.uint64(k)]
+    num[DOT] += change * margin
 
 
 @part
@@ -255,11 +281,17 @@ def renew_batch(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_
     """Derivatives of batch[first:last] at the present iterate, by the compiled loss."""
     intercept = num[INTERCEPT]
     cnt[N_GRADIENTS] += last - first
+    wide = is_wide(cnt, rows, batch, first, last)
     for k in range(first, last):
         slot = batch[k]
         margin = margin_of(v, num, rows, pool_idx, pool_val, slot)
         alpha = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[slot, LABEL], margin + intercept)
-        renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+        if wide:
+            renew_unbounded(u, num, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+        else:
+            renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+    if wide:
+        rebuild(cnt[SET], u, bound, group, cnt[D])
 
 
 @jit

@@ -81,6 +81,15 @@ def _sums(u, w):
 
 
 @fast_jit
+def dot(u, w, d):
+    """<u, w> over the first d entries."""
+    total = 0.0
+    for j in range(d):
+        total += u[j] * w[j]
+    return total
+
+
+@fast_jit
 def _norm(u, top):
     """||u||, where top = max |u| > 0 keeps squares from over- and underflowing."""
     total = 0.0

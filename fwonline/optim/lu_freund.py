@@ -8,9 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from fwonline._kernels import layout, memory, steps
+from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.layout import (
     ATOM,
     BATCH,
+    DOT,
     GAMMA,
     INDEX,
     INTERCEPT,
@@ -94,16 +96,26 @@ def substitute_batch(
     """sigma_i <- sigma_i + delta (<x_i, s_t> - sigma_i), alpha_i = f_i'(sigma_i); r follows."""
     intercept, delta = num[INTERCEPT], delta_of(cnt)
     cnt[N_GRADIENTS] += last - first
+    wide = memory.is_wide(cnt, rows, batch, first, last)
     for k in range(first, last):
         slot = batch[k]
         start = rows[slot, memory.START]
         stop = start + rows[slot, memory.LENGTH]
-        margin = num[W_SCALE] * memory.sparse_dot(v, pool_idx, pool_val, start, stop)
+        # <x_i, w> serves <u, w> alone, which after a wide batch is taken anew.
+        margin = 0.0
+        if not wide or cnt[INDEX] == -2:
+            margin = num[W_SCALE] * memory.sparse_dot(v, pool_idx, pool_val, start, stop)
         sigma[slot] += delta * (along(num, cnt, atom, pool_idx, pool_val, start, stop, margin) - sigma[slot])
         alpha = loss_derivative(
             cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[slot, memory.LABEL], sigma[slot] + intercept
         )
-        memory.renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+        if wide:
+            memory.renew_unbounded(u, num, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+        else:
+            memory.renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+    if wide:
+        rebuild(cnt[SET], u, bound, group, cnt[D])
+        num[DOT] = num[W_SCALE] * steps.dot(u, v, cnt[D])
 
 
 @part

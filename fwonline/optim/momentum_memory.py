@@ -7,6 +7,7 @@ import typing
 import numpy as np
 
 from fwonline._kernels import layout, memory, steps, stream
+from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.layout import (
     BATCH,
     INTERCEPT,
@@ -38,13 +39,19 @@ def renew_damped(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool
     """alpha_i <- alpha_i + rho_t (f_i'(<x_i, w_t>) - alpha_i) for batch[first:last]; r follows."""
     intercept, rho = num[INTERCEPT], stream.rho(num, cnt)
     cnt[N_GRADIENTS] += last - first
+    wide = memory.is_wide(cnt, rows, batch, first, last)
     for k in range(first, last):
         slot = batch[k]
         margin = memory.margin_of(v, num, rows, pool_idx, pool_val, slot)
         slope = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[slot, memory.LABEL], margin + intercept)
         alpha = duals[slot, memory.ALPHA]
         alpha += rho * (slope - alpha)
-        memory.renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+        if wide:
+            memory.renew_unbounded(u, num, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+        else:
+            memory.renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+    if wide:
+        rebuild(cnt[layout.SET], u, bound, group, cnt[layout.D])
 
 
 @jit

@@ -143,6 +143,28 @@ def test_offline(algorithm, where, loss):
     assert (result.nit, result.n_gradients, result.n_lmo) == (200, 200 * optimizer.batch_size, 200)
 
 
+WIDE = {
+    "sfw": (lambda: optim.SFW(memory=30, batch_size=25), SFWOracle, Harmonic()),
+    "lf": (lambda: optim.LuFreundFW(memory=30, batch_size=25), LuFreundOracle, None),
+    "momentum": (lambda: optim.MomentumFW(batch_size=25, memory=30), MomentumMemoryOracle, EIGHT),
+}
+
+
+@pytest.mark.parametrize("where", ["l1", "simplex", "unit-simplex", "l2"])
+@pytest.mark.parametrize("algorithm", WIDE)
+def test_batches_that_change_most_of_the_gradient(algorithm, where):
+    """Bounds of the argmax are then made anew at once."""
+    make, oracle, schedule = WIDE[algorithm]
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 300)) * (rng.random((60, 300)) < 0.3)
+    y = X[:, 0] - X[:, 4] + 0.1 * rng.normal(size=60)
+    loss = river_optim.losses.Squared()
+    literal = oracle(SETS[where], loss, schedule, 300, memory=30, batch_size=25, seed=8)
+    result = make().minimize(X, y, loss=loss, constraint=SETS[where], steps=300, seed=8)
+    np.testing.assert_allclose(result.x, literal.offline(X, y, 300), rtol=0, atol=1e-10)
+    assert result.gap_estimate == pytest.approx(literal.gap, abs=1e-9)
+
+
 @pytest.mark.parametrize("make", [lambda: optim.LuFreundFW(50, 5), lambda: optim.MomentumFW(5, memory=50)])
 def test_reaches_the_best_fixed_point(make):
     X, y = stream(n=100)
