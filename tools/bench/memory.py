@@ -20,8 +20,8 @@ __all__ = ["run"]
 
 OPTIMIZERS = ("OneSampleFW", "SFW")
 FEATURES, PRESENT = 1000, 30
-# What pages of the interpreter come and go: a stream that kept one float a sample would grow by 8 MB.
-FLAT = 1 << 20
+# Pages of the interpreter come and go; this is a quarter of what keeping a single float of each sample would take.
+FLAT = 2 << 20
 
 
 def run(settings: Settings) -> Iterator[Comparison | Table]:
