@@ -4,6 +4,7 @@ from fwonline.optim import schedules
 from fwonline.optim.away import AwayFW
 from fwonline.optim.base import Optimizer
 from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
+from fwonline.optim.constants import kappa, stochastic_gap_bound
 from fwonline.optim.fw import FW
 from fwonline.optim.hazan_luo import HazanLuoFW
 from fwonline.optim.lu_freund import LuFreundFW
@@ -41,5 +42,7 @@ __all__ = [
     "RandomizedFW",
     "best_fixed_point",
     "best_fixed_point_quadratic",
+    "kappa",
     "schedules",
+    "stochastic_gap_bound",
 ]
