@@ -1,0 +1,247 @@
+"""FWSoftmax: the pseudocode on matrices, river's suite, classes and features that come later, saved and refused."""
+
+import math
+
+import finite_sum_oracles as oracles
+import numpy as np
+import pandas as pd
+import pytest
+from river import checks
+from scipy import sparse
+
+from fwonline import optim, sets
+from fwonline.exceptions import SampleError
+from fwonline.linear_model import FWSoftmax
+from fwonline.loop import codec
+
+OPTIMIZERS = {
+    "default": None,
+    "fw": optim.FW(memory=20),
+    "sfw": optim.SFW(memory=20, batch_size=3),
+    "momentum": optim.MomentumFW(),
+    "sgd": optim.ProjectedSGD(0.3),
+    "hazan-luo": optim.HazanLuoFW(memory=20),
+    "svrf": optim.SVRF(memory=20, batch_size=3),
+    "scgs": optim.SCGS(memory=20, lipschitz=3.0),
+    "storc": optim.STORC(memory=20, lipschitz=3.0, diameter=2.0, batch_size=5),
+    "svrg": optim.ProjectedSVRG(memory=20),
+}
+SETS = {"nuclear": sets.NuclearBall(4.0), "l1": sets.L1Ball(4.0), "l2": sets.L2Ball(2.0), "box": sets.Box(0.1, 2.0)}
+
+
+def data(n=120, d=5, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (X @ rng.normal(size=(d, k)) + 0.5 * rng.normal(size=(n, k))).argmax(axis=1)
+
+
+@pytest.mark.parametrize(
+    "check", checks.list(checks.yield_checks(FWSoftmax())), ids=lambda c: getattr(c, "__name__", str(c))
+)
+def test_river_suite(check):
+    check(FWSoftmax(sets.NuclearBall(5.0), seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["svrf", "storc"])
+def test_river_suite_with_memory(name):
+    model = FWSoftmax(sets.NuclearBall(5.0), OPTIMIZERS[name].clone(), seed=1)
+    for check in checks.yield_checks(model):
+        check(model.clone())
+
+
+PSEUDOCODE = {
+    "hazan-luo": (optim.HazanLuoFW(), oracles.hazan_luo, {}),
+    "svrf": (optim.SVRF(batch_size=9, epoch=11), oracles.svrf, {"batch": 9, "epoch": 11}),
+    "scgs": (optim.SCGS(lipschitz=1.0, diameter=1.0), oracles.scgs, {"lipschitz": 1.0, "diameter": 1.0}),
+    "storc": (
+        optim.STORC(lipschitz=1.0, diameter=1.0, batch_size=20),
+        oracles.storc,
+        {"lipschitz": 1.0, "diameter": 1.0, "batch": 20},
+    ),
+    "svrg": (optim.ProjectedSVRG(batch_size=4, step=0.1), oracles.projected_svrg, {"batch": 4, "step": 0.1}),
+}
+
+
+@pytest.mark.parametrize("as_matrix", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("where", ["nuclear", "l1"])
+@pytest.mark.parametrize("name", PSEUDOCODE)
+def test_minimize_equals_the_pseudocode_on_matrices(name, where, as_matrix):
+    optimizer, oracle, parameters = PSEUDOCODE[name]
+    X, y = data()
+    model = FWSoftmax(SETS[where], optimizer.clone(), seed=3)
+    result = model.minimize(as_matrix(X), y, steps=30)
+    expected = oracle(oracles.Problem(X, y, "softmax"), SETS[where], (3, 5), 30, 3, **parameters)
+    np.testing.assert_allclose(result.x, expected, rtol=0, atol=1e-10)
+    assert model.predict_arrays(X).tolist() == (X @ expected.T).argmax(axis=1).tolist()
+
+
+def test_sfw_and_one_sample_steps_equal_their_formulas():
+    X, y = data()
+    problem, ball = oracles.Problem(X, y, "softmax"), sets.NuclearBall(4.0)
+    for name in ("sfw", "default"):
+        model = FWSoftmax(ball, OPTIMIZERS[name] and optim.SFW(memory=20), seed=3)
+        W, estimate, gamma = np.zeros((3, 5)), np.zeros((3, 5)), 1.0
+        table = {}
+        old = W
+        for t, (x, label) in enumerate(zip(X, y, strict=True)):
+            model.learn_one(dict(enumerate(x.tolist())), "abc"[label])
+            position = model.classes.index("abc"[label])
+            problem.y[t] = position  # classes are counted as they come
+            seen = len(model.classes)
+            fresh = gradient(problem, W, t, seen)
+            if name == "sfw":
+                table[t] = fresh
+                table.pop(t - 20, None)
+                estimate = sum(table.values()) / len(table)
+            else:
+                kept = 0.0 if gamma >= 1.0 else 1.0 - 1.0 / (t + 1.0)
+                estimate = fresh + kept * (estimate - gradient(problem, old, t, seen))
+            gamma, old = 2.0 / (t + 2.0), W
+            W = W.copy()
+            W[:seen] = (1 - gamma) * W[:seen] + gamma * ball.lmo(estimate[:seen]).to_dense()
+            np.testing.assert_allclose(model._run.weights, W[:seen], atol=1e-9)
+
+
+def gradient(problem, W, i, seen):
+    out = np.zeros(W.shape)
+    out[:seen] = problem.sample(W[:seen], i)
+    return out
+
+
+@pytest.mark.parametrize("where", SETS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_classes_and_features_that_come_later(name, where):
+    X, y = data(n=90)
+    optimizer = OPTIMIZERS[name]
+    model = FWSoftmax(SETS[where], optimizer and optimizer.clone(), seed=0)
+    assert model.predict_proba_one({"a": 1.0}) == {}
+    assert model.predict_one({}) is None
+    names = ["a", 2, ("b",), 3.5, None]
+    right = 0
+    y[:15] %= 2
+    for i, (x, label) in enumerate(zip(X, y, strict=True)):
+        sample = {names[j]: float(x[j]) for j in range(3 if i < 30 else 5)}
+        right += i >= 45 and model.predict_one(sample) == f"class {label}"
+        model.learn_one(sample, f"class {label}")
+        assert model.violation <= 1e-9
+        proba = model.predict_proba_one(sample)
+        assert math.isclose(sum(proba.values()), 1.0)
+        if i == 60:
+            model = codec.loads(codec.dumps(model))
+            copy = codec.loads(codec.dumps(model))
+        elif i > 60:
+            copy.learn_one(dict(reversed(sample.items())), f"class {label}")
+            assert copy.weights == model.weights
+    assert set(model.classes) == {"class 0", "class 1", "class 2"}
+    assert model._run.x.shape == (3, 5)
+    assert model.n_samples == 90
+    if where != "box":  # weights of at least 0.1 in all features are no good model
+        assert right >= 22
+
+
+def test_arrays_learn_and_predict_as_dicts_do():
+    X, y = data()
+    one, arrays, frames = (FWSoftmax(sets.NuclearBall(4.0), optim.SVRF(memory=30), seed=1) for _ in range(3))
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(dict(enumerate(x.tolist())), int(label))
+    arrays.learn_arrays(X[:50], y[:50])
+    arrays.learn_arrays(sparse.csr_array(X[50:]), y[50:])
+    for part in (slice(0, 70), slice(70, None)):
+        frames.learn_many(pd.DataFrame(X[part]), pd.Series(y[part], name="label"))
+    np.testing.assert_allclose(one._run.weights, arrays._run.weights, atol=1e-12)
+    np.testing.assert_allclose(one._run.weights, frames._run.weights, atol=1e-12)
+    singly = [one.predict_one(dict(enumerate(x.tolist()))) for x in X]
+    assert one.predict_arrays(X).tolist() == singly
+    assert frames.predict_many(pd.DataFrame(X)).tolist() == singly
+    proba = one.predict_proba_arrays(X)
+    first = one.predict_proba_one(dict(enumerate(X[0].tolist())))
+    assert first == pytest.approx(dict(zip(one.classes, proba[0], strict=True)))
+    frame = frames.predict_proba_many(pd.DataFrame(X))
+    np.testing.assert_allclose(frame[list(one.classes)].to_numpy(), proba, atol=1e-12)
+    assert "Name" in one.debug_one({0: 1.0, 3: -2.0})
+
+
+def test_a_refused_sample_leaves_no_trace():
+    X, y = data(n=30)
+    model = FWSoftmax(sets.NuclearBall(4.0), optim.SVRF(memory=10), seed=1)
+    model.learn_arrays(X, y)
+    before = codec.dumps(model)
+    weights = model.weights
+    for sample, label, message in (
+        ({"new": float("inf")}, "new class", "feature 'new' is inf"),
+        ({0: "text"}, 1, "feature 0 is 'text'"),
+        ({0: 1.0}, None, "the label is None"),
+        ({0: 1.0}, float("nan"), "the label is nan"),
+        ({0: 1.0}, [1], r"the label is \[1\]"),
+    ):
+        with pytest.raises(SampleError, match=message):
+            model.learn_one(sample, label)
+    with pytest.raises(SampleError, match="row 1: "):
+        model.learn_arrays(np.array([[1.0, 0, 0, 0, 0], [np.nan, 0, 0, 0, 0]]), ["x", "y"])
+    assert "y" not in model.classes
+    assert "x" in model.classes
+    restored = codec.loads(before)
+    assert restored.weights == weights
+    assert restored.predict_one({}) in restored.classes
+
+
+def test_what_the_model_says_of_itself():
+    X, y = data(n=60)
+    model = FWSoftmax(sets.NuclearBall(4.0), optim.SFW(memory=60, batch_size=5), seed=1)
+    assert math.isnan(model.gap)
+    assert model.exact_gap() is None
+    model.learn_arrays(X, y)
+    last = model.last_sample
+    assert last.y == model.classes.index(y[-1])
+    assert last.n_features == 5
+    problem = oracles.Problem(X, [model.classes.index(c) for c in y.tolist()], "softmax")
+    W = model._run.weights
+    full = problem.full(W)
+    exact = np.vdot(full, W) - model.constraint.lmo(full).dot(full)
+    assert model.exact_gap() == pytest.approx(exact)
+    assert set(model.weights) == {0, 1, 2}
+    assert model.weights[model.classes[0]][2] == pytest.approx(W[0, 2])
+    assert repr(FWSoftmax()) == repr(FWSoftmax(sets.NuclearBall(10.0)))
+
+
+def test_minimize_then_go_on_online():
+    X, y = data(n=400)
+    model = FWSoftmax(sets.NuclearBall(6.0), optim.SVRF(memory=50), seed=1)
+    seen = []
+    result = model.minimize(X, np.array(["u", "v", "w"])[y], steps=232, callback=lambda s: seen.append(s.x.shape))
+    assert seen[0] == (3, 5)
+    assert result.nit == 232
+    assert result.n_exact_gradients >= 4
+    assert result.gap < 0.3
+    assert model.classes == ("u", "v", "w")
+    np.testing.assert_array_equal(model._run.weights, result.x)
+    for x, label in zip(X[:40], y[:40], strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), "uvw"[label])
+    model.learn_one({9: 1.0}, "new")
+    assert len(model.classes) == 4
+    assert model.violation <= 1e-9
+    again = FWSoftmax(sets.NuclearBall(6.0), optim.FW(), seed=1).minimize(X, y, steps=3, x0=result.x)
+    assert again.fun < 2.0
+
+
+def test_sets_and_optimizers_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="constraint must be a set of matrices of any shape"):
+        FWSoftmax(sets.Spectraplex(1.0))
+    with pytest.raises(ValueError, match="constraint must be a set of matrices of any shape"):
+        FWSoftmax(sets.Box([0.0, 0.0], [1.0, 1.0]))
+    with pytest.raises(TypeError, match="does not work on matrices; FW, HazanLuoFW"):
+        FWSoftmax(sets.NuclearBall(1.0), optim.OFW())
+    with pytest.raises(ValueError, match="no class is known yet"):
+        FWSoftmax().predict_arrays(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="x0 must be a point of"):
+        FWSoftmax().minimize(np.ones((2, 2)), [0, 1], x0=np.full((2, 2), 100.0))
+
+
+def test_memory_stays_flat():
+    X, y = data(n=400)
+    model = FWSoftmax(sets.NuclearBall(4.0), optim.SVRF(memory=20, batch_size=2), seed=1)
+    model.learn_arrays(X[:100], y[:100])
+    size = len(codec.dumps(model))
+    model.learn_arrays(X[100:], y[100:])
+    assert len(codec.dumps(model)) <= 1.1 * size + 500
