@@ -1,0 +1,227 @@
+"""The covariance estimate at work: its arrays, and the two things done with them, entering a sample and a step."""
+
+from __future__ import annotations
+
+import math
+import os
+import typing
+
+import numpy as np
+
+from fwonline._kernels import symmetric
+from fwonline.covariance._methods import METHODS
+from fwonline.exceptions import SampleError
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fwonline.covariance._methods import Method
+
+__all__ = ["State"]
+
+# Rows of the Lanczos basis, and products in all, that one linear minimisation may take.
+BASIS = 40
+MOST_PRODUCTS = 400
+# The eigenvector's residual relative to its eigenvalue falls with the step: TOLERANCE sqrt(eta).
+TOLERANCE = 0.1
+# No variance is known yet, or it is so small that its inverse overflows.
+TINY = 1e-280
+
+_SCRATCH = ("g", "delta", "image", "basis", "on", "off", "y", "work", "idx", "val", "idx_bytes", "val_bytes")
+
+
+class State:
+    """The estimate X, the method's matrix M, both packed, and what is known of their sizes.
+
+    It grows by features as a :class:`~fwonline.linear_model.features.FeatureIndex` asks it to.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        *,
+        beta0: float,
+        batch: int,
+        fading: float,
+        centre: bool,
+        absent_is_mean: bool,
+        seed: int | None,
+    ) -> None:
+        self.method_name = method
+        self.beta0 = beta0
+        self.batch = batch
+        self.fading = fading
+        self.centre = centre
+        self.absent_is_mean = absent_is_mean
+        self.tolerance = TOLERANCE
+        self.rng = np.random.default_rng(seed)
+
+        self.n = 0  # features
+        self.seen = 0  # samples
+        self.steps = 0
+        self.waiting = 0  # samples since the last step
+        self.products = 0  # of a matrix with a vector, in all
+        self.x = np.zeros(0)
+        self.m = np.zeros(0)
+        self.mean = np.zeros(0)
+        self.v = np.zeros(0)  # the last atom's direction
+        self.second_moment_trace = 0.0
+        self.empirical_l1 = 0.0  # of the second moment, and of those entries that stand clear of noise
+        self.clear_l1 = 0.0
+        # The l1 threshold of the last step, and of X: the l1 norm, and sum and number of the |x| above that threshold.
+        self.tau = 0.0
+        self.l1 = 0.0
+        self.above = 0.0
+        self.n_above = 0.0
+        self.gap = math.nan
+        self.lmo_error = 0.0
+        self._scratch(0)
+        self._buffers(64)
+
+    # --- room ---
+
+    def _scratch(self, capacity: int) -> None:
+        self.g = np.zeros(symmetric.size(capacity))
+        self.delta = np.zeros(capacity)
+        self.image = np.zeros(capacity)
+        self.basis = np.zeros((BASIS, capacity))
+        self.on, self.off, self.y, self.work = np.zeros((4, BASIS))
+
+    def _buffers(self, count: int) -> None:
+        self.idx = np.zeros(count, dtype=np.uint32)
+        self.val = np.zeros(count)
+        self.idx_bytes, self.val_bytes = self.idx.data.cast("B"), self.val.data.cast("B")
+
+    def reserve(self, count: int) -> None:
+        """Room for a sample of `count` entries on its way in."""
+        if count > self.idx.size:
+            self._buffers(2 * count)
+
+    def grow(self, ranks: NDArray[np.int64]) -> None:
+        """Add a feature for each rank; what was not there before was 0."""
+        n = self.n + len(ranks)
+        if n > self.mean.size:
+            # Packed rows only ever grow at the end; features that trickle in cost a copy for every eighth of them.
+            capacity = max(n, self.mean.size + self.mean.size // 8, 8)
+            _check_memory(capacity)
+            self.x, self.m = (_longer(a, symmetric.size(capacity)) for a in (self.x, self.m))
+            self.mean, self.v = (_longer(a, capacity) for a in (self.mean, self.v))
+            self._scratch(capacity)
+        self.n = n
+
+    def shrink(self, n: int) -> None:
+        """Take back features that were just added; nothing has been learned of them."""
+        self.n = n
+
+    # --- learning ---
+
+    @property
+    def method(self) -> Method:
+        return METHODS[self.method_name]
+
+    @property
+    def next_step(self) -> int:
+        """Number of the next step; it stays where the step is as long as the memory of a fading stream."""
+        k = self.steps + 1
+        return k if self.fading == 0.0 else min(k, math.ceil(2.0 / self.fading))
+
+    def enter(self, count: int) -> bool:
+        """Take in the sample that stands in the buffers; answers whether it completes a batch."""
+        self.seen += 1
+        share = max(1.0 / self.seen, self.fading)
+        square = symmetric.sample(
+            self.n, self.idx, self.val, count, self.mean, self.delta, share, self.centre, self.absent_is_mean
+        )
+        weight = share * (1.0 - share) if self.centre else share
+        self.second_moment_trace = (1.0 - share) * self.second_moment_trace + weight * square
+        self.method.enter(self, share, weight)
+        self.waiting = (self.waiting + 1) % self.batch
+        return self.waiting == 0
+
+    def step(self, trace: float, l1: float) -> None:
+        """One step on {X PSD, tr X <= trace} with the distance to {||X||_1 <= l1} smoothed."""
+        n, method = self.n, self.method
+        if trace <= TINY:
+            return
+        eta, beta = method.steps(self.next_step, self.beta0)
+        self.tau = symmetric.threshold(self.x, n, l1, self.tau, self.l1, self.above, self.n_above)
+        start = self._start()
+        # v = gradient + (X - proj(X)) / beta, in units of the trace so that no square leaves the range of a float
+        unit = 1.0 / trace
+        inner = symmetric.combine(
+            self.g, self.x, self.m, n, method.of_x * unit, method.of_m * unit, unit / beta, self.tau, start, self.image
+        )
+        theta, residual, products = symmetric.lowest(
+            self.g, n, self.basis, self.image, self.on, self.off, self.y, self.work,
+            self.tolerance * math.sqrt(eta), MOST_PRODUCTS,
+        )  # fmt: skip
+        self.v[:n] = self.basis[0, :n]
+        height = trace if theta < 0.0 else 0.0  # s = trace v v^T, or 0 where no direction descends
+        self.gap = trace * (inner - height * theta)
+        self.lmo_error = trace * trace * residual
+        self.products += products
+        self.l1, self.above, self.n_above = symmetric.move(
+            self.x, n, 1.0 - eta, eta * height, self.v, self.tau
+        )  # X = X + eta (s - X)
+        self.steps += 1
+
+    def _start(self) -> NDArray[np.float64]:
+        """A unit vector to start the eigenvector iteration from.
+
+        The sample learned last, along which the gradient has just fallen, and a random part, which meets every
+        eigenvector: a seventh fewer products than from a random vector, while the last eigenvector saves none.
+        """
+        n, delta = self.n, self.delta[: self.n]
+        noise = self.rng.standard_normal(n)
+        noise *= 0.5 / math.sqrt(noise @ noise)
+        length = math.sqrt(delta @ delta)
+        if length > 0.0:
+            noise += delta / length
+        start = self.basis[0]
+        start[:n] = noise / math.sqrt(noise @ noise)
+        return start
+
+    def distance(self, l1: float) -> float:
+        """Euclidean distance from X to the l1 ball."""
+        tau = symmetric.threshold(self.x, self.n, l1, self.tau, self.l1, self.above, self.n_above)
+        return math.sqrt(symmetric.squared_clip(self.x, self.n, tau)) if tau > 0.0 else 0.0
+
+    # --- checkpoints ---
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        capacity = self.mean.size
+        fits = (
+            self.method_name in METHODS
+            and all(type(v) is int and v >= 0 for v in (self.n, self.seen, self.steps, self.waiting, self.batch))
+            and self.n <= capacity == self.v.size
+            and self.x.size == self.m.size == symmetric.size(capacity)
+            and all(a.dtype == np.float64 and a.flags.c_contiguous for a in (self.x, self.m, self.mean, self.v))
+            and self.waiting < self.batch
+        )
+        if not fits:
+            raise ValueError("the saved state of SHCGMCovariance is inconsistent: its arrays do not fit each other")
+        self._scratch(capacity)
+        self._buffers(64)
+
+
+def _longer(array: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    out = np.zeros(count)
+    out[: array.size] = array
+    return out
+
+
+def _check_memory(n: int) -> None:
+    """Raise before three packed matrices of n rows are asked for that this machine cannot hold."""
+    need = 3 * 8 * symmetric.size(n)
+    try:
+        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        return
+    if need > have:
+        raise SampleError(
+            f"the covariance of {n} features takes {need / 2**30:.1f} GiB, this machine has {have / 2**30:.1f} GiB"
+        )

@@ -1,0 +1,453 @@
+"""Covariance matrices that are sparse, of low rank and positive semidefinite, learned sample by sample."""
+
+from __future__ import annotations
+
+import math
+import typing
+import warnings
+
+import numpy as np
+from river import base
+from river import utils as river_utils
+from river.covariance.emp import SymmetricMatrix
+from scipy import linalg
+
+from fwonline._kernels import layout, memory, symmetric
+from fwonline.covariance._methods import METHODS
+from fwonline.covariance._state import State
+from fwonline.exceptions import SampleError
+from fwonline.linear_model.features import FeatureIndex, describe
+from fwonline.optim.base import check_count
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["SHCGMCovariance"]
+
+# Below this fraction of the empirical l1 norm the constraint cuts into the covariance itself.
+_LOW_FRACTION = 0.8
+
+
+class SHCGMCovariance(base.Estimator, SymmetricMatrix):
+    r"""A covariance estimate that is positive semidefinite, of bounded trace and sparse.
+
+    It minimises, over samples w of mean zero,
+
+    .. math::
+        \tfrac12 \mathbb{E} \|X - w w^\top\|_F^2 \quad \text{subject to} \quad
+        X \succeq 0, \; \operatorname{tr} X \le \text{trace}, \; \sum_{ij} |X_{ij}| \le \text{l1}.
+
+    The first two constraints hold at every sample: X is a sum of few terms :math:`c\, v v^\top` with
+    :math:`c \ge 0`, one more each step. The third is approached by smoothing its indicator: the distance to it falls
+    with the steps, and :meth:`feasible` scales what is left away in O(1). A step asks for one extreme eigenvector,
+    where a projection would ask for all of them.
+
+    When to use it: with more features than samples can tell apart, when blocks of features vary together and the rest
+    do not. Where none of the constraints is true of the data, river's ``EmpiricalCovariance`` is the simpler choice.
+
+    Parameters
+    ----------
+    trace
+        The largest trace, > 0; by default the trace of what was seen so far.
+    l1
+        The largest l1 norm of the entries, > 0, ``math.inf`` for none; by default that of the empirical covariance so
+        far, without the entries that do not stand clear of noise: those of at most
+        :math:`2.9 \sqrt{s_{ii} s_{jj} / \text{samples}}`.
+    method
+        "mean" steps along the exact gradient of the mean over all samples seen, X - S with the running covariance S.
+        "shcgm" is the paper's: a stochastic gradient with momentum, which does not remember S and so needs many more
+        samples; it takes an ``l1`` in absolute terms.
+    beta0
+        Smoothing of the l1 constraint, > 0: larger keeps closer to the data at first, smaller closer to the
+        constraint. It has no unit. By default 3 for "mean", and the paper's 1 for "shcgm".
+    center
+        Whether the running mean is subtracted. Without it the second moment is estimated; a mean far from zero then
+        outweighs the covariance.
+    batch
+        Samples a step, >= 1. With "mean" every sample enters at once and only the steps are fewer; with "shcgm" a
+        batch makes one stochastic gradient.
+    steps_per_update
+        Steps taken when a batch is full, >= 1.
+    fading_factor
+        The least weight of a new sample, in [0, 1): 0 weighs all samples alike, 0.01 forgets them after some hundreds.
+        Step and smoothing then stay where 2 / fading_factor steps bring them.
+    l1_fraction
+        In place of the default ``l1``: a fraction, in (0, 1], of the whole empirical l1 norm. Below 0.8 it cuts away
+        what is true.
+    missing
+        What a feature that is absent from a sample stands for: "zero", or "mean", its running mean, which leaves its
+        covariances to the samples that bring it and shrinks them by how seldom they do. A feature never seen before
+        was zero until then, either way.
+    seed
+        Seed of the eigenvector iteration's start.
+
+    Notes
+    -----
+    Cost of a step with n features: about 15 passes over the n (n + 1) / 2 entries of a triangle, some 0.1 ms at
+    n = 300 and 1.5 ms at n = 1000. Memory: three such triangles.
+
+    The plain running second moment is a strong baseline that meets no constraint. On the paper's own test (n = 1000,
+    10,000 samples) its relative error of 0.0008 is below the 0.020 of "shcgm", and below the 0.0010 of "mean"; scaled
+    into the l1 ball it has 0.0019.
+
+    References
+    ----------
+    .. [1] F. Locatello, A. Yurtsever, O. Fercoq, V. Cevher, `Stochastic Frank-Wolfe for Composite Convex Minimization
+       <https://arxiv.org/abs/1901.10348>`_, NeurIPS 2019.
+    .. [2] A. Yurtsever, O. Fercoq, F. Locatello, V. Cevher, `A Conditional Gradient Framework for Composite Convex
+       Minimization with Applications to Semidefinite Programming <https://arxiv.org/abs/1804.08544>`_, ICML 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fwonline import covariance, datasets
+    >>> stream = datasets.BlockCovariance(n_features=30, n_blocks=5, seed=1)
+    >>> cov = covariance.SHCGMCovariance(seed=1)
+    >>> for x, _ in stream.take(2000):
+    ...     cov.update(x)
+    >>> truth = stream.covariance
+    >>> bool(np.sum((cov.to_numpy() - truth) ** 2) < 0.02 * np.sum(truth**2))
+    True
+    >>> isinstance(cov[0, 3], float), cov[0, 3] == cov[3, 0]
+    (True, True)
+    >>> round(cov.infeasibility, 2)
+    0.00
+    """
+
+    def __init__(
+        self,
+        trace: float | None = None,
+        l1: float | None = None,
+        method: str = "mean",
+        beta0: float | None = None,
+        center: bool = True,
+        batch: int = 1,
+        steps_per_update: int = 1,
+        fading_factor: float = 0.0,
+        l1_fraction: float | None = None,
+        missing: str = "zero",
+        seed: int | None = None,
+    ):
+        _check_choice("method", method, tuple(METHODS))
+        _check_choice("missing", missing, ("zero", "mean"))
+        for name, value, most in (
+            ("trace", trace, layout.LARGEST),
+            ("l1", l1, math.inf),
+            ("beta0", beta0, layout.LARGEST),
+            ("l1_fraction", l1_fraction, 1.0),
+        ):
+            if value is not None and not (_is_number(value) and 0.0 < value <= most):
+                raise ValueError(f"{name} must be a number in (0, {most:g}] or None, got {value!r}")
+        if not (_is_number(fading_factor) and 0.0 <= fading_factor < 1.0):
+            raise ValueError(f"fading_factor must be a number in [0, 1), got {fading_factor!r}")
+        check_count("batch", batch)
+        check_count("steps_per_update", steps_per_update)
+        if l1 is None and not METHODS[method].knows_moment:
+            raise ValueError(f"method={method!r} keeps no empirical covariance to take an l1 norm from: give l1")
+        if l1 is not None and l1_fraction is not None:
+            raise ValueError(f"give l1={l1} or l1_fraction={l1_fraction}, not both")
+        if l1_fraction is not None and l1_fraction < _LOW_FRACTION:
+            warnings.warn(
+                f"l1_fraction={l1_fraction} is low: below {_LOW_FRACTION} the estimate loses much of the covariance",
+                stacklevel=2,
+            )
+        self.trace = trace
+        self.l1 = l1
+        self.method = method
+        self.beta0 = beta0
+        self.center = center
+        self.batch = batch
+        self.steps_per_update = steps_per_update
+        self.fading_factor = fading_factor
+        self.l1_fraction = l1_fraction
+        self.missing = missing
+        self.seed = seed
+        self._features = FeatureIndex()
+        self._state = State(
+            method,
+            beta0=METHODS[method].beta0 if beta0 is None else float(beta0),
+            batch=int(batch),
+            fading=float(fading_factor),
+            centre=bool(center),
+            absent_is_mean=missing == "mean",
+            seed=seed,
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict]:
+        yield {"seed": 1}
+        yield {"method": "shcgm", "trace": 10.0, "l1": 50.0, "seed": 1}
+
+    @property
+    def _supervised(self) -> bool:
+        return False
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        if self._state.n != len(self._features):
+            raise ValueError("the saved state of SHCGMCovariance is inconsistent: features and matrix differ in size")
+
+    # --- learning ---------------------------------------------------------------------------------------------
+
+    def update(self, x: dict) -> None:
+        """Learn from one sample.
+
+        Parameters
+        ----------
+        x
+            Feature names, of any hashable types, to numbers. One never seen is added; for an absent one see
+            ``missing``.
+
+        Raises
+        ------
+        SampleError
+            For a value that is no finite number of at most 1e100, or more features than memory has room for; the
+            estimate is then as it was before.
+        """
+        state, features = self._state, self._features
+        known = len(features)
+        try:
+            count = features.load(x, state)  # type: ignore[arg-type]
+            if memory.check_values(state.val.view(np.int64), 0, count, 0.0)[0] != layout.OK:
+                raise SampleError(describe(x))
+        except Exception:
+            features.forget(known, state)  # type: ignore[arg-type]
+            raise
+        self._learn(count)
+
+    def learn_one(self, x: dict) -> None:
+        """Learn from one sample, as :meth:`update` does: what pipelines and the event loop call."""
+        self.update(x)
+
+    def update_many(self, X: typing.Any) -> None:
+        """Learn from the rows of a frame, one after another; the same as :meth:`update` with each of them.
+
+        Parameters
+        ----------
+        X
+            A frame of pandas, polars or another library that river takes: samples x features.
+
+        Raises
+        ------
+        SampleError
+            At the first row that cannot be learned: the message names it, and the rows before it have been learned.
+        """
+        frame = river_utils.dataframe.into_frame(X)
+        self._learn_matrix(river_utils.dataframe.to_numpy(frame), list(frame.columns))
+
+    def learn_many(self, X: typing.Any) -> None:
+        """Learn from the rows of a frame, as :meth:`update_many` does."""
+        self.update_many(X)
+
+    def learn_arrays(self, X: typing.Any) -> None:
+        """Learn from the rows of a dense array; column j is the feature named j.
+
+        Raises
+        ------
+        SampleError
+            As in :meth:`update_many`.
+        ValueError
+            If X is no matrix.
+        """
+        array = np.asarray(X, dtype=np.float64)
+        if array.ndim != 2:
+            raise ValueError(f"X must be a matrix of samples x features, got shape {array.shape}")
+        self._learn_matrix(array, range(array.shape[1]))
+
+    def _learn_matrix(self, X: NDArray[np.float64], names: Sequence[typing.Any]) -> None:
+        bad = np.flatnonzero(~(np.abs(X) <= layout.LARGEST).all(axis=1))
+        good = int(bad[0]) if bad.size else len(X)
+        state = self._state
+        if good:
+            columns = self._features.columns(names, state)  # type: ignore[arg-type]
+            self._features._forget_buffer()
+            state.reserve(len(names))
+            state.idx[: len(names)] = np.arange(len(names)) if columns is None else columns
+        for row in X[:good]:
+            state.val[: len(names)] = row
+            self._learn(len(names))
+        if bad.size:
+            raise SampleError(f"row {good}: {describe(dict(zip(names, X[good].tolist(), strict=True)))}")
+
+    def _learn(self, count: int) -> None:
+        """Learn the sample that stands in the state's buffers."""
+        if self._state.enter(count):
+            for _ in range(self.steps_per_update):
+                self._state.step(self._trace_bound, self._l1_bound)
+
+    # --- the constraints --------------------------------------------------------------------------------------
+
+    @property
+    def _trace_bound(self) -> float:
+        return self._state.second_moment_trace if self.trace is None else float(self.trace)
+
+    @property
+    def _l1_bound(self) -> float:
+        if self.l1 is not None:
+            return float(self.l1)
+        state = self._state
+        return state.clear_l1 if self.l1_fraction is None else self.l1_fraction * state.empirical_l1
+
+    @property
+    def infeasibility(self) -> float:
+        """By how much the l1 norm exceeds its bound, relative to the bound; 0.0 inside. O(1)."""
+        bound = self._l1_bound
+        return max(self._state.l1 / bound - 1.0, 0.0) if bound > 0.0 else 0.0
+
+    @property
+    def violation(self) -> float:
+        """The Euclidean distance from the estimate to the l1 constraint; 0.0 inside. A few passes over the entries."""
+        return self._state.distance(self._l1_bound)
+
+    # --- the estimate -----------------------------------------------------------------------------------------
+
+    @property
+    def features(self) -> list:
+        """The features, in the order of the rows of :meth:`to_numpy`."""
+        return list(self._features.names)
+
+    @property
+    def n_samples(self) -> int:
+        """Samples learned."""
+        return self._state.seen
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken, each of one linear minimisation."""
+        return self._state.steps
+
+    @property
+    def gap(self) -> float:
+        """The Frank-Wolfe gap of the last step's smoothed objective, estimated with its gradient; NaN before."""
+        return self._state.gap
+
+    def exact_gap(self) -> None:
+        """Return None: the expected objective is not known, and its gap is only estimated."""
+
+    @property
+    def lmo_error(self) -> float:
+        """Bound on by how much the last step's linear minimisation may have missed the minimum."""
+        return self._state.lmo_error
+
+    def __getitem__(self, key: tuple[Hashable, Hashable]) -> float:
+        """The covariance of two features, in either order. O(1).
+
+        Raises
+        ------
+        KeyError
+            For a feature that was never seen.
+        """
+        positions = self._features.positions
+        i, j = (positions[name] for name in key)
+        if i < j:
+            i, j = j, i
+        return float(self._state.x[symmetric.size(i) + j])
+
+    @property
+    def matrix(self) -> dict:
+        """The covariance of every pair of features, each pair once: sorted where its two names can be. O(n^2)."""
+        names = self._features.names
+        entries = iter(self._state.x[: symmetric.size(len(names))].tolist())
+        return {_pair(names[j], names[i]): next(entries) for i in range(len(names)) for j in range(i + 1)}
+
+    def to_numpy(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
+        """Return the estimate as an array.
+
+        Parameters
+        ----------
+        features
+            Which features, in which order; by default all, as in ``features``. What was never seen has covariance 0.
+        """
+        n = self._state.n
+        whole = np.zeros((n, n))
+        whole[np.tril_indices(n)] = self._state.x[: symmetric.size(n)]
+        whole += np.tril(whole, -1).T
+        if features is None:
+            return whole
+        where = np.array([self._features.positions.get(name, -1) for name in features], dtype=np.intp)
+        out = whole[np.ix_(where, where)] if n else np.zeros((where.size, where.size))
+        out[where < 0] = 0.0
+        out[:, where < 0] = 0.0
+        return out
+
+    def feasible(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
+        """Return the estimate scaled into all its constraints: still positive semidefinite, and exactly feasible.
+
+        Parameters
+        ----------
+        features
+            As in :meth:`to_numpy`.
+        """
+        x = self.to_numpy(features)
+        l1, trace = self._state.l1, self._trace_of_x()
+        factor = min(1.0, self._l1_bound / l1 if l1 > 0.0 else 1.0, self._trace_bound / trace if trace > 0.0 else 1.0)
+        return factor * x
+
+    def _trace_of_x(self) -> float:
+        rows = np.arange(self._state.n)
+        return float(self._state.x[symmetric.size(rows) + rows].sum())  # type: ignore[arg-type]
+
+    def correlation(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
+        """Return the correlations: 1 on the diagonal, 0 beside a feature whose estimated variance is 0.
+
+        Parameters
+        ----------
+        features
+            As in :meth:`to_numpy`.
+        """
+        x = self.to_numpy(features)
+        scale = np.sqrt(np.maximum(np.diag(x), 0.0))
+        inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+        x = np.clip(inverse[:, None] * x * inverse, -1.0, 1.0)
+        np.fill_diagonal(x, 1.0)
+        return x
+
+    def precision(self, ridge: float | None = None, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
+        """Return the inverse of the estimate plus `ridge` times the identity.
+
+        Parameters
+        ----------
+        ridge
+            What is added to every variance, > 0: the estimate has low rank, and alone has no inverse. By default a
+            hundredth of the mean variance.
+        features
+            As in :meth:`to_numpy`.
+
+        Raises
+        ------
+        ValueError
+            For a ridge that is not a finite number > 0, or when nothing is known of the variances yet.
+        """
+        x = self.to_numpy(features)
+        if ridge is None:
+            ridge = 0.01 * float(np.mean(np.diag(x))) if x.size else 0.0
+        if not (_is_number(ridge) and 0.0 < ridge < math.inf):
+            raise ValueError(f"ridge must be a finite number > 0, got {ridge!r}; all variances may still be 0")
+        factor = linalg.cho_factor(x + ridge * np.eye(len(x)), lower=True)
+        return linalg.cho_solve(factor, np.eye(len(x)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{name}={getattr(self, name)!r}" for name in self._get_params() if getattr(self, name) is not None
+        )
+        return f"{type(self).__name__}({shown})"
+
+    __str__ = __repr__
+
+
+def _is_number(value: typing.Any) -> typing.TypeGuard[float]:
+    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+
+
+def _check_choice(name: str, value: typing.Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _pair(one: typing.Any, other: typing.Any) -> tuple[typing.Any, typing.Any]:
+    try:
+        return (one, other) if one <= other else (other, one)
+    except TypeError:  # names of types that have no order among them
+        return (one, other)
