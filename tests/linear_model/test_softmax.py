@@ -35,9 +35,7 @@ def data(n=120, d=5, k=3, seed=0):
     return X, (X @ rng.normal(size=(d, k)) + 0.5 * rng.normal(size=(n, k))).argmax(axis=1)
 
 
-@pytest.mark.parametrize(
-    "check", checks.list(checks.yield_checks(FWSoftmax())), ids=lambda c: getattr(c, "__name__", str(c))
-)
+@pytest.mark.parametrize("check", list(checks.yield_checks(FWSoftmax())), ids=lambda c: getattr(c, "__name__", str(c)))
 def test_river_suite(check):
     check(FWSoftmax(sets.NuclearBall(5.0), seed=1))
 
