@@ -6,7 +6,8 @@ import typing
 
 from fwonline._kernels import layout
 from fwonline.optim.base import check_count
-from fwonline.optim.full_run import ActiveRun, Corrective, distance_sq
+from fwonline.optim.full_gradient import Corrective
+from fwonline.optim.full_run import ActiveRun, distance_sq
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule

@@ -5,7 +5,8 @@ from __future__ import annotations
 import typing
 
 from fwonline.optim.base import check_count
-from fwonline.optim.full_run import ForwardRun, FullGradient
+from fwonline.optim.full_gradient import FullGradient
+from fwonline.optim.full_run import ForwardRun
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule

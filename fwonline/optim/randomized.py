@@ -8,7 +8,8 @@ import typing
 import numpy as np
 
 from fwonline.optim.base import check_count
-from fwonline.optim.full_run import ForwardRun, FullGradient, FullRun
+from fwonline.optim.full_gradient import FullGradient
+from fwonline.optim.full_run import ForwardRun, FullRun
 from fwonline.optim.partial_oracle import comes_in_blocks
 
 if typing.TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fwonline.optim.away import AwayRun
 from fwonline.optim.base import check_count
-from fwonline.optim.full_run import Corrective
+from fwonline.optim.full_gradient import Corrective
 from fwonline.optim.randomized import Subsampled, check_sampling
 
 if typing.TYPE_CHECKING:
