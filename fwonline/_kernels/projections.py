@@ -1,7 +1,7 @@
 """Euclidean projections after a sparse update, for the baselines that need one a sample.
 
-On the l1 ball only the non-zeros matter: the threshold tau solves sum max(|w_j| - tau, 0) = radius by Newton's method
-(Michelot's), which rises to the solution from tau = 0 in a few passes over them.
+On the l1 ball only the non-zeros matter: the threshold t solves sum max(|w_j| - t, 0) = radius by Newton's method
+(Michelot's), which rises to the solution from max |w_j| - radius in a few passes over them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,28 @@ from fwonline._kernels.steps import bounds
 
 
 @part
-def _threshold(w, where, count, total, radius):
-    """tau with sum max(|w_j| - tau, 0) = radius over the listed coordinates, given total = sum |w_j| > radius."""
-    tau = (total - radius) / count
-    kept = count
+def _key(kind, w_j):
+    return abs(w_j) if kind == L1 else w_j
+
+
+@part
+def _threshold(kind, w, where, count, top, radius):
+    """tau < 0 with sum max(k_j - top - tau, 0) = radius over the listed keys k_j: |w_j|, or w_j; top = max k_j.
+
+    Measured from the top it is as exact as the radius, however large the keys are.
+    """
+    tau = -radius
+    kept = count + 1
     while True:
         size = 0.0
         left = 0
         for k in range(count):
-            a = abs(w[where[k]])
-            if a > tau:
-                size += a
+            below = _key(kind, w[where[k]]) - top
+            if below > tau:
+                size += below
                 left += 1
         # In exact arithmetic fewer are left each time; rounding may bring one back, and then forever.
-        if left >= kept or left == 0:
+        if left >= kept:
             return tau
         kept = left
         tau = (size - radius) / left
@@ -36,16 +44,18 @@ def _threshold(w, where, count, total, radius):
 def _project_l1(w, num, active, place, count):
     """Onto the l1 ball; answers the number of non-zeros, which active[:count] lists and ``place`` finds."""
     total = 0.0
+    top = 0.0
     for k in range(count):
         total += abs(w[active[k]])
+        top = max(top, abs(w[active[k]]))
     radius = num[SET_P]
     if total <= radius:
         return count
-    tau = _threshold(w, active, count, total, radius)
+    tau = _threshold(L1, w, active, count, top, radius)
     left = 0
     for k in range(count):
         j = active[k]
-        a = abs(w[j]) - tau
+        a = (abs(w[j]) - top) - tau
         if a > 0.0:
             w[j] = math.copysign(a, w[j])
             active[left] = j
@@ -61,6 +71,8 @@ def _project_l1(w, num, active, place, count):
 def _project_simplex(w, num, cnt, active):
     """Onto {w >= 0, sum w = radius}, or <= radius; O(d)."""
     d = cnt[D]
+    if d == 0:
+        return
     radius = num[SET_P]
     if cnt[SET] == UNIT_SIMPLEX:
         total = 0.0
@@ -69,19 +81,13 @@ def _project_simplex(w, num, cnt, active):
             total += w[j]
         if total <= radius:
             return
-    # Shifted so that all entries are positive and their sum is above the radius, this is the threshold of an l1 ball.
-    lowest = 0.0
-    total = 0.0
+    top = w[0]
     for j in range(d):
-        lowest = min(lowest, w[j])
-        total += w[j]
         active[j] = j
-    shift = -lowest + max(radius - (total - d * lowest), 0.0) / d + radius / d
+        top = max(top, w[j])
+    tau = _threshold(SIMPLEX, w, active, d, top, radius)
     for j in range(d):
-        w[j] += shift
-    tau = _threshold(w, active, d, total + d * shift, radius)
-    for j in range(d):
-        w[j] = max(w[j] - tau, 0.0)
+        w[j] = max((w[j] - top) - tau, 0.0)
 
 
 @jit
