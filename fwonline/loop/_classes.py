@@ -13,6 +13,7 @@ __all__ = ["AmbiguousName", "closest", "expected_type", "find", "listing", "para
 
 # Everything a definition can reach: it may come from a stranger, so nothing here runs code that the file brings.
 _MODULES = (
+    "fwonline.cluster",
     "fwonline.sets",
     "fwonline.losses",
     "fwonline.optim",

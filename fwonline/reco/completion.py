@@ -17,6 +17,7 @@ from fwonline.reco._dense import Dense
 from fwonline.reco._factored import Factored
 from fwonline.reco._problem import Problem
 from fwonline.reco._ratings import Ratings
+from fwonline.sets._numeric import check_positive
 
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -101,9 +102,9 @@ class SHCGMCompletion(Ranker, base.Regressor):
         super().__init__(seed=seed)
         if method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
-        for name, value in (("radius", radius), ("beta0", beta0)):
-            if not (value is None and name == "radius") and not _is_positive(value):
-                raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+        check_positive(self, "beta0", beta0)
+        if radius is not None:
+            check_positive(self, "radius", radius)
         for name, value in (("lower", lower), ("upper", upper)):
             if value is not None and not (isinstance(value, numbers.Real) and math.isfinite(value)):
                 raise ValueError(f"{name} must be a finite number, or None for no bound, got {value!r}")
@@ -290,10 +291,6 @@ class SHCGMCompletion(Ranker, base.Regressor):
             "check_predict_one_before_any_learn", "check_no_state_aliasing_with_input", "check_clone_is_independent",
             "check_seeding_is_idempotent", "check_bounded_memory_growth",
         }  # fmt: skip
-
-
-def _is_positive(value: typing.Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0.0 < float(value) < math.inf
 
 
 def _names(column: typing.Any) -> typing.Any:

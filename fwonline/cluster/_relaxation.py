@@ -1,0 +1,210 @@
+"""The semidefinite relaxation at work: points that come and go, the matrix X over them, and its steps."""
+
+from __future__ import annotations
+
+import math
+import typing
+
+import numpy as np
+
+from fwonline._kernels import partition, symmetric
+from fwonline._kernels.room import check_room, longer, wider
+from fwonline.cluster._methods import METHODS
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Relaxation"]
+
+_BASIS = 40
+_MOST_PRODUCTS = 400
+# The eigenvector's residual relative to its eigenvalue falls with the step: so much times its square root.
+_TOLERANCE = 0.1
+# D is kept as a multiple of what is stored; before that factor underflows it is multiplied in.
+_LEAST_SCALE = 1e-100
+
+
+class Relaxation:
+    """min <D, X> over X positive semidefinite of trace k, X 1 = 1, X >= 0, for the squared distances D of points.
+
+    X is `x_scale` times the packed x; the estimate of D is `d_scale` times the packed d.
+    """
+
+    def __init__(self, n_clusters: int, method: str, batch: int, beta0: float, seed: int | None) -> None:
+        self.n_clusters = n_clusters
+        self.method = method
+        self.batch = batch
+        self.beta0 = beta0
+        self.rng = np.random.default_rng(seed)
+        self.n = 0
+        self.points = np.zeros((0, 0))
+        self.x, self.d = np.zeros(0), np.zeros(0)
+        self.x_scale = self.d_scale = 1.0
+        self.sums = np.zeros(0)  # X 1
+        self.v = np.zeros(0)
+        self.steps = 0
+        self.products = 0
+        self.gap = math.nan
+        self._scratch()
+
+    def _scratch(self) -> None:
+        capacity = len(self.points)
+        self._g, self._image, self._basis = np.zeros(self.x.size), np.zeros(capacity), np.zeros((_BASIS + 1, capacity))
+        self._small = np.zeros((4, _BASIS + 1))
+
+    # --- points ---
+
+    def widen(self, features: int) -> None:
+        """Room for points of more features; what was not there is 0."""
+        if features > self.points.shape[1]:
+            self.points = wider(self.points, len(self.points), features)
+
+    def make_room(self, at_most: int) -> None:
+        """Room for one more point, up to `at_most` of them.
+
+        Raises
+        ------
+        MemoryError
+            Where the machine has none; nothing is changed then.
+        """
+        if self.n == len(self.points) < at_most:
+            self._grow(min(max(2 * self.n, 64), at_most))
+
+    def admit(self, point: NDArray[np.float64], place: int) -> None:
+        """Put a point at the end, or in the place of another.
+
+        It takes over the row and column of the nearest of the others, as if it were that point's double: X stays
+        positive semidefinite, is brought back to its trace, and its row sums change little.
+        """
+        new = place == self.n
+        squares = ((self.points[: self.n, : point.size] - point) ** 2).sum(axis=1)
+        self.points[place, : point.size] = point
+        self.n += new
+        if not self.steps:
+            return
+        n, row = self.n, np.zeros(self.n)
+        if new:
+            squares = np.append(squares, np.inf)
+        squares[place] = np.inf
+        twin = int(np.argmin(squares))
+        partition.read_row(self.x, n, place, row)
+        before = row.copy()
+        partition.read_row(self.x, n, twin, row)
+        row[place] = row[twin]
+        partition.write_row(self.x, n, place, row)
+        self.sums[:n] += self.x_scale * (row - before)
+        self.sums[place] = self.x_scale * row.sum()
+        factor = self.n_clusters / (self.n_clusters + self.x_scale * (row[place] - before[place]))
+        self.x_scale *= factor
+        self.sums[:n] *= factor
+        squares[place] = 0.0
+        partition.write_row(self.d, n, place, squares / self.d_scale)
+
+    def _grow(self, capacity: int) -> None:
+        size = symmetric.size(capacity)
+        check_room(f"the relaxation for {capacity} points", 3 * 8.0 * size)
+        self.points = wider(self.points, capacity, self.points.shape[1])
+        self.x, self.d = longer(self.x, size), longer(self.d, size)
+        self.sums, self.v = longer(self.sums, capacity), longer(self.v, capacity)
+        self._scratch()
+
+    # --- steps ---
+
+    def step(self) -> None:
+        """See the distances of a batch of points, and take a step."""
+        n, k, method = self.n, self.steps + 1, METHODS[self.method]
+        eta, beta = method.steps(k, self.beta0, self._unit())
+        self._see(method.share(k))
+        start = self._basis[0]
+        noise = self.rng.standard_normal(n)
+        start[:n] = 0.5 / math.sqrt(noise @ noise) * noise + self.v[:n]
+        start[:n] /= math.sqrt(start[:n] @ start[:n])
+        # v = D + (min(X, 0) + the symmetric part of (X 1 - 1) 1^T) / beta
+        a = (self.sums[:n] - 1.0) / (2.0 * beta)
+        inner, _ = partition.combine(
+            self._g, self.x, self.d, n, self.x_scale, self.d_scale, 1.0 / beta, a, start, self._image
+        )
+        theta, _, products = symmetric.lowest(
+            self._g, n, self._basis, self._image, *self._small, _TOLERANCE * math.sqrt(eta), _MOST_PRODUCTS
+        )
+        self.gap = inner - self.n_clusters * theta
+        v = self._basis[0, :n]
+        weight = eta * self.n_clusters
+        partition.move(self.x, n, (1.0 - eta) * self.x_scale, weight, v)
+        self.x_scale = 1.0
+        self.sums[:n] = (1.0 - eta) * self.sums[:n] + weight * v.sum() * v
+        self.v[:n] = v
+        self.products += products
+        self.steps = k
+
+    def _unit(self) -> float:
+        """An entry of a partition into equal parts over the mean distance of two points."""
+        points = self.points[: self.n]
+        mean = 2.0 * float(((points - points.mean(axis=0)) ** 2).sum()) / (self.n - 1)
+        return self.n_clusters / (self.n * mean) if mean > 0.0 else 1.0
+
+    def _see(self, share: float) -> None:
+        """The estimate of D moves by `share` towards a block's, which is unbiased for it."""
+        n, size = self.n, min(self.batch, self.n)
+        chosen = np.sort(self.rng.choice(n, size, replace=False))
+        if share == 1.0:
+            self.d[:] = 0.0
+            self.d_scale = 1.0
+        else:
+            self.d_scale *= 1.0 - share
+        if self.d_scale < _LEAST_SCALE:
+            self.d *= self.d_scale
+            self.d_scale = 1.0
+        unbiased = n * (n - 1) / (size * (size - 1))
+        partition.add_block(self.d, chosen, self.points, share * unbiased / self.d_scale)
+
+    # --- what X says ---
+
+    def smoothed(self) -> NDArray[np.float64]:
+        """X P: each point as X mixes it of all."""
+        out = np.zeros((self.n, self.points.shape[1]))
+        partition.times(self.x, self.n, self.points, out)
+        return self.x_scale * out
+
+    def objective(self) -> float:
+        """<D, X>, with the exact distances."""
+        points = self.points[: self.n]
+        return 2.0 * float(self.sums[: self.n] @ (points**2).sum(axis=1) - np.vdot(points, self.smoothed()))
+
+    def row_infeasibility(self) -> float:
+        """||X 1 - 1|| / ||1||."""
+        return float(np.linalg.norm(self.sums[: self.n] - 1.0)) / math.sqrt(self.n) if self.steps else 0.0
+
+    def negativity(self) -> float:
+        """||min(X, 0)|| / ||X||, in the Frobenius norm."""
+        x = self.to_numpy()
+        size = float(np.linalg.norm(x))
+        return float(np.linalg.norm(np.minimum(x, 0.0))) / size if size > 0.0 else 0.0
+
+    def to_numpy(self) -> NDArray[np.float64]:
+        """X, written out."""
+        out = np.zeros((self.n, self.n))
+        rows, cols = np.tril_indices(self.n)
+        out[rows, cols] = out[cols, rows] = self.x_scale * self.x[: rows.size]
+        return out
+
+    # --- checkpoints ---
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        capacity = len(self.points)
+        fits = (
+            self.method in METHODS
+            and 0 <= self.n <= capacity == self.sums.size == self.v.size
+            and self.x.size == self.d.size == symmetric.size(capacity)
+            and all(a.dtype == np.float64 and a.flags.c_contiguous for a in (self.points, self.x, self.d, self.sums))
+        )
+        if not fits:
+            raise ValueError("the saved state of SHCGMKMeans is inconsistent: its arrays do not fit each other")
+        self._scratch()
+
+
+_SCRATCH = ("_g", "_image", "_basis", "_small")

@@ -1,0 +1,90 @@
+"""From the relaxation's matrix to clusters, and from one rounding's labels to the next's."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+__all__ = ["assign", "matched", "places", "value"]
+
+_MOST_ROUNDS = 50
+_STARTS = 10
+
+Points = NDArray[np.float64]
+
+
+def _squares(a: Points, b: Points) -> Points:
+    """Squared distances of all pairs."""
+    return np.maximum((a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2.0 * (a @ b.T), 0.0)
+
+
+def assign(points: Points, centres: Points) -> NDArray[np.intp]:
+    """The nearest centre of each point."""
+    return np.argmin(_squares(points, centres), axis=1)
+
+
+def places(points: Points, count: int) -> NDArray[np.intp]:
+    """A label for each point: the nearest of `count` places about which the points lie.
+
+    Points that X has mixed lie at few places, many at each. Lloyd's iteration from several starts, the least sum of
+    squared distances of all. The first start is greedy: the point that with those before it leaves the least; the
+    others are drawn as k-means++ does, always the same way, so that the labels are a function of the points.
+    """
+    squares = _squares(points, points)
+    rng = np.random.default_rng(0)
+    best, least = np.zeros(len(points), dtype=np.intp), np.inf
+    for start in range(_STARTS):
+        labels, cost = _lloyd(points, points[_greedy(squares, count) if start == 0 else _spread(squares, count, rng)])
+        if cost < least:
+            best, least = labels, cost
+    return best
+
+
+def _greedy(squares: Points, count: int) -> list[int]:
+    nearest = np.full(len(squares), np.inf)
+    chosen = []
+    for _ in range(count):
+        chosen.append(int(np.argmin(np.minimum(squares, nearest).sum(axis=1))))
+        nearest = np.minimum(nearest, squares[chosen[-1]])
+    return chosen
+
+
+def _spread(squares: Points, count: int, rng: np.random.Generator) -> list[int]:
+    chosen = [int(rng.integers(len(squares)))]
+    nearest = squares[chosen[0]]
+    while len(chosen) < count:
+        total = np.cumsum(nearest)
+        place = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+        chosen.append(min(place, len(squares) - 1))
+        nearest = np.minimum(nearest, squares[chosen[-1]])
+    return chosen
+
+
+def _lloyd(points: Points, centres: Points) -> tuple[NDArray[np.intp], float]:
+    labels = assign(points, centres)
+    for _ in range(_MOST_ROUNDS):
+        centres = means(points, labels, centres)
+        before, labels = labels, assign(points, centres)
+        if np.array_equal(labels, before):
+            break
+    return labels, float(((points - centres[labels]) ** 2).sum())
+
+
+def means(points: Points, labels: NDArray[np.intp], otherwise: Points) -> Points:
+    """The mean of each cluster; `otherwise` where there is no point."""
+    out = otherwise.copy()
+    for label in np.unique(labels):
+        out[label] = points[labels == label].mean(axis=0)
+    return out
+
+
+def matched(centres: Points, before: Points) -> Points:
+    """The centres in the order that moves them the least from those before."""
+    return centres[linear_sum_assignment(_squares(before, centres))[1]]
+
+
+def value(points: Points, labels: NDArray[np.intp]) -> float:
+    """<D, X> of a partition: twice the sum of squared distances to the clusters' means."""
+    centres = means(points, labels, np.zeros((int(labels.max()) + 1, points.shape[1])))
+    return 2.0 * float(((points - centres[labels]) ** 2).sum())

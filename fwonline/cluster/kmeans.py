@@ -1,0 +1,257 @@
+"""k-means on a stream, by its semidefinite relaxation over a sample of the points."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import typing
+
+import numpy as np
+from river import base
+
+from fwonline._kernels.layout import LARGEST
+from fwonline.cluster import _rounding
+from fwonline.cluster._methods import METHODS
+from fwonline.cluster._relaxation import Relaxation
+from fwonline.exceptions import SampleError
+from fwonline.linear_model.features import rank_of
+from fwonline.optim.base import check_count
+from fwonline.sets._numeric import check_positive
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["SHCGMKMeans"]
+
+
+class SHCGMKMeans(base.Clusterer):
+    r"""Clusters found by the semidefinite relaxation of k-means, so that no start has to be lucky.
+
+    $$\min_X \langle D, X \rangle \quad\text{over}\quad X \succeq 0,\; \operatorname{tr} X = k,\; X 1 = 1,\; X \ge 0$$
+
+    for the squared distances D of the points (Peng and Wei 2007). `n_points` points, a uniform sample of the stream
+    (all of it while it is short), take part in X. Every `batch` samples a conditional gradient step sees the distances
+    of `batch` random ones of them, then X is rounded as Mixon, Villar and Ward do: the points as X mixes them lie at
+    few places; each point joins the nearest of `n_clusters` of these. Labels are kept from one rounding to the next.
+
+    A point that enters takes the row of X of the point nearest to it. `method="mean"` estimates D by the running mean
+    of the blocks seen, `method="shcgm"` as Algorithm 1 of Locatello et al. does. A step costs O(n_points^2), about
+    ten products of a matrix of that size with a vector; memory is 12 bytes times n_points^2.
+
+    Features are used as they are: a scaler before this makes them count alike.
+
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters, at least 2.
+    method
+        "mean" or "shcgm".
+    n_points
+        How many points take part in X, more than `n_clusters`.
+    batch
+        Samples from one step to the next, and points whose distances a step sees; at least 2.
+    beta0
+        Smoothing at the start, > 0: a small one brings X sooner to X 1 = 1 and X >= 0, and moves it less towards small
+        distances. In units of k / n_points over the mean squared distance for "mean"; for "shcgm" it is the paper's, an
+        absolute number that hangs on the scale of the features.
+    seed
+        Random seed number used for reproducibility.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fwonline import cluster
+    >>> model = cluster.SHCGMKMeans(n_clusters=3, n_points=60, batch=20, seed=1)
+    >>> rng = np.random.default_rng(0)
+    >>> for t in range(600):
+    ...     x, y = np.array([(0, 0), (1, 0), (0, 1)])[t % 3] + 0.1 * rng.standard_normal(2)
+    ...     model.learn_one({"x": x, "y": y})
+    >>> labels = [model.predict_one({"x": x, "y": y}) for x, y in [(0, 0), (1, 0), (0, 1), (0.1, 0)]]
+    >>> len(set(labels)), labels[0] == labels[3]
+    (3, True)
+
+    References
+    ----------
+    [^1]: [Peng, J., Wei, Y., 2007. Approximating k-means-type clustering via semidefinite programming. SIAM Journal on
+    Optimization 18(1).](https://doi.org/10.1137/050641983)
+    [^2]: [Mixon, D., Villar, S., Ward, R., 2017. Clustering subgaussian mixtures by semidefinite programming.
+    Information and Inference 6(4).](https://arxiv.org/abs/1602.06612)
+    [^3]: [Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
+    minimization. NeurIPS.](https://arxiv.org/abs/1901.10348)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        method: str = "mean",
+        n_points: int = 1000,
+        batch: int = 100,
+        beta0: float = 1.0,
+        seed: int | None = None,
+    ):
+        check_count("n_clusters", n_clusters)
+        check_count("n_points", n_points)
+        check_count("batch", batch)
+        if not 2 <= n_clusters < n_points:
+            raise ValueError(f"n_clusters must be from 2 to n_points - 1 = {n_points - 1}, got {n_clusters}")
+        if batch < 2:
+            raise ValueError(f"batch must be at least 2, got {batch}")
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+        check_positive(self, "beta0", beta0)
+        self.n_clusters = n_clusters
+        self.method = method
+        self.n_points = n_points
+        self.batch = batch
+        self.beta0 = beta0
+        self.seed = seed
+        self._features: dict[typing.Any, int] = {}
+        self._relaxation = Relaxation(n_clusters, method, batch, float(beta0), seed)
+        self._centres = np.zeros((0, 0))
+        self._waiting = 0
+        self.n_samples = 0
+
+    @classmethod
+    def _unit_test_params(cls) -> typing.Iterator[dict]:
+        yield {"n_clusters": 3}
+        yield {"n_clusters": 2, "n_points": 30, "batch": 10, "method": "shcgm"}
+
+    # --- learning ---
+
+    def learn_one(self, x: dict) -> None:
+        """Learn from one point; a step is taken when a batch is complete.
+
+        Parameters
+        ----------
+        x
+            Feature names to numbers; an absent feature is 0.
+
+        Raises
+        ------
+        SampleError
+            For a value that is no finite number; the model is then as it was before.
+        MemoryError
+            Where X over one more point would not fit into memory, before it is asked for.
+        """
+        self._enter(x)
+        if self._waiting >= self.batch:
+            self.advance()
+
+    def store(self, X: ArrayLike) -> None:
+        """Take in the rows of a matrix without taking a step: the offline way in, with :meth:`advance`.
+
+        Parameters
+        ----------
+        X
+            Points x features; column j is the feature named j.
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        if rows.ndim != 2:
+            raise ValueError(f"X must be a matrix of points x features, got shape {rows.shape}")
+        for row in rows.tolist():
+            self._enter(dict(enumerate(row)))
+
+    def _enter(self, x: dict) -> None:
+        values = {name: _number(name, value) for name, value in x.items()}
+        relaxation = self._relaxation
+        relaxation.make_room(self.n_points)
+        for name in sorted((name for name in values if name not in self._features), key=rank_of):
+            self._features[name] = len(self._features)
+        relaxation.widen(len(self._features))
+        self.n_samples += 1
+        self._waiting += 1
+        place = relaxation.n
+        if place == self.n_points:
+            place = int(relaxation.rng.integers(self.n_samples))
+        if place < self.n_points:
+            relaxation.admit(self._vector(values), place)
+
+    def _vector(self, x: dict) -> NDArray[np.float64]:
+        out = np.zeros(self._relaxation.points.shape[1])
+        for name, value in x.items():
+            if (place := self._features.get(name)) is not None:
+                out[place] = value
+        return out
+
+    def advance(self, steps: int = 1) -> None:
+        """Take so many steps on the points there are, and round; nothing before there are more than clusters."""
+        check_count("steps", steps)
+        if self._relaxation.n <= self.n_clusters:
+            return
+        self._waiting = 0
+        for _ in range(steps):
+            self._relaxation.step()
+        self._round()
+
+    def _round(self) -> None:
+        relaxation = self._relaxation
+        points = relaxation.points[: relaxation.n]
+        labels = _rounding.places(relaxation.smoothed(), self.n_clusters)
+        # a label without a point, as where all points are equal, stands at the mean of all
+        nowhere = np.tile(points.mean(axis=0), (self.n_clusters, 1))
+        centres = _rounding.means(points, labels, nowhere)
+        if self._centres.size:
+            before = np.zeros(centres.shape)
+            before[:, : self._centres.shape[1]] = self._centres
+            centres = _rounding.matched(centres, before)
+        self._centres = centres
+
+    # --- answers ---
+
+    def predict_one(self, x: dict) -> int:
+        """The cluster of the nearest centre; 0 before the first step."""
+        if not self._centres.size:
+            return 0
+        values = {name: _number(name, value) for name, value in x.items()}
+        point = self._vector(values)[: self._centres.shape[1]]
+        return int(np.argmin(((self._centres - point) ** 2).sum(axis=1)))
+
+    @property
+    def centers(self) -> dict[int, dict]:
+        """The clusters' centres: label to feature to value; empty before the first step."""
+        names = list(self._features)[: self._centres.shape[1]]
+        return {label: dict(zip(names, row.tolist(), strict=True)) for label, row in enumerate(self._centres)}
+
+    @property
+    def value(self) -> float:
+        """<D, X> of the rounded clusters over the points held, twice their k-means cost; NaN before the first step.
+
+        The relaxation's minimum bounds it from below.
+        """
+        relaxation = self._relaxation
+        if not self._centres.size:
+            return math.nan
+        points = relaxation.points[: relaxation.n, : self._centres.shape[1]]
+        return _rounding.value(relaxation.points[: relaxation.n], _rounding.assign(points, self._centres))
+
+    @property
+    def objective(self) -> float:
+        """<D, X> of the relaxation, with the exact distances; below its minimum where X is not feasible."""
+        return self._relaxation.objective() if self._relaxation.steps else math.nan
+
+    @property
+    def infeasibility(self) -> tuple[float, float]:
+        """||X 1 - 1|| / ||1|| and ||min(X, 0)|| / ||X||; zeros before the first step."""
+        return self._relaxation.row_infeasibility(), self._relaxation.negativity()
+
+    @property
+    def gap(self) -> float:
+        """The Frank-Wolfe gap of the last step's smoothed objective at the estimated distances; NaN before it."""
+        return self._relaxation.gap
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken."""
+        return self._relaxation.steps
+
+    def to_numpy(self) -> NDArray[np.float64]:
+        """X, over the points held."""
+        return self._relaxation.to_numpy()
+
+
+def _number(name: typing.Any, value: typing.Any) -> float:
+    if isinstance(value, (numbers.Real, np.bool_)):
+        number = float(value)
+        if abs(number) <= LARGEST:
+            return number
+    raise SampleError(f"feature {name!r} is {value!r}; expected a finite number of at most {LARGEST:g} in size")
