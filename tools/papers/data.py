@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Data", "breast_cancer", "california", "from_file", "rcv1"]
+__all__ = ["Data", "breast_cancer", "california", "fashion_mnist", "from_file", "rcv1"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +46,11 @@ def rcv1(quick: bool = False, rows: int = 20_242) -> Data:
     return _load("rcv1_binary_sample", rows, quick, _text, (rows, 47_236), (400, 2_000))
 
 
+def farm_ads(quick: bool = False) -> Data:
+    """Words of advertisements of farms."""
+    return _load("farm_ads", None, quick, _text, (4_143, 54_877), (400, 2_000))
+
+
 def breast_cancer(quick: bool = False) -> Data:
     """Breast cancer of Wisconsin, scaled to [-1, 1] as LIBSVM does."""
     return _load("breast_cancer_wisconsin", None, quick, _classes, (683, 10), (200, 10))
@@ -54,6 +59,11 @@ def breast_cancer(quick: bool = False) -> Data:
 def california(quick: bool = False) -> Data:
     """House values in California, columns in their own units."""
     return _load("california_housing", None, quick, _houses, (20_640, 8), (500, 8))
+
+
+def fashion_mnist(quick: bool = False) -> Data:
+    """Pictures of clothes, 28 x 28, of ten classes."""
+    return _load("fashion_mnist", None, quick, _pictures, (60_000, 784), (600, 64))
 
 
 def _load(
@@ -95,6 +105,13 @@ def _classes(n: int, d: int, rng: np.random.Generator) -> tuple[NDArray, NDArray
     """Two clouds in [-1, 1]^d that overlap a little."""
     y = rng.random(n) < 0.35
     return np.clip(np.where(y, 0.3, -0.6)[:, None] + rng.normal(scale=0.45, size=(n, d)), -1.0, 1.0), y
+
+
+def _pictures(n: int, d: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+    """Ten classes of pixels from 0 to 1, half of them dark; a class is a mean of low rank and noise."""
+    y = rng.integers(10, size=n)
+    means = rng.normal(size=(10, 5)) @ rng.normal(size=(5, d))
+    return np.clip(0.3 * means[y] + 0.4 * rng.normal(size=(n, d)), 0.0, 1.0).astype(np.float32), y
 
 
 def _houses(n: int, d: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from tools.papers import negiar
+from tools.papers import kerdreux, negiar
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,4 +24,9 @@ class Figure:
 
 FIGURES = {
     "negiar-1": Figure("Negiar et al. 2020, figure 1: suboptimality against gradient evaluations", negiar.draw),
+    "kerdreux-1": Figure("Kerdreux et al. 2018, figure 1: a synthetic lasso, FW and RFW", kerdreux.draw_1),
+    "kerdreux-2": Figure("Kerdreux et al. 2018, figure 2: a synthetic lasso, AFW and RAFW", kerdreux.draw_2),
+    "kerdreux-3": Figure("Kerdreux et al. 2018, figure 3: a lasso on real text (RCV1)", kerdreux.draw_3),
+    "kerdreux-3-ads": Figure("The same on a second text, farm ads", kerdreux.draw_3_ads),
+    "kerdreux-groups": Figure("Kerdreux et al. 2018: a latent group lasso from disk", kerdreux.draw_groups),
 }
