@@ -191,10 +191,12 @@ def evict(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, s
 def store(num, cnt, rows, duals, pool_idx, pool_val, slot, at, idx, val, start, stop, y, alpha, largest):
     """Copy a sample into the memory."""
     size = stop - start
-    for k in range(size):
-        pool_idx[np.uint64(at + k)] = idx[np.uint64(start + k)]
-    for k in range(size):
-        pool_val[np.uint64(at + k)] = val[np.uint64(start + k)]
+    # Unsigned positions, one array at a time: so the copies vectorise.
+    to, source, count = np.uint64(at), np.uint64(start), np.uint64(size)
+    for k in range(count):
+        pool_idx[to + k] = idx[source + k]
+    for k in range(count):
+        pool_val[to + k] = val[source + k]
     rows[slot, START] = at
     rows[slot, LENGTH] = size
     rows[slot, STAMP] = -1

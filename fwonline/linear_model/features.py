@@ -108,8 +108,7 @@ class FeatureIndex:
             try:
                 positions = self._find(x)
             except KeyError:
-                if (bad := describe(x)) is not None:
-                    raise SampleError(bad) from None
+                # Should the sample be refused after all, whoever called takes them back (``forget``).
                 self.add([key for key in x if key not in self.positions], run)
                 positions = self._find(x)
             self._pack_positions(run.idx_bytes, 0, *positions)

@@ -15,7 +15,7 @@ from fwonline._kernels.layout import (
     part,
 )
 from fwonline.optim.base import Optimizer
-from fwonline.optim.schedules import Harmonic, Schedule
+from fwonline.optim.schedules import Power, Schedule
 from fwonline.optim.stream_run import StreamRun
 
 __all__ = ["OneSampleFW"]
@@ -57,11 +57,12 @@ def learn(v, u, rank, bound, group, num, cnt, old, indptr, idx, val, ys, first, 
 
 
 class OneSampleRun(StreamRun):
+    optimizer: OneSampleFW
     _compiled_learn = staticmethod(learn)
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(*args, **kwargs)
-        self.num[layout.RHO_A : layout.RHO_C + 1] = 1.0, 1.0, 1.0
+        self.num[layout.RHO_A : layout.RHO_C + 1] = 1.0, 1.0, self.optimizer.alpha
 
     def _enter(self, rows, i, margin, alpha, largest):
         indptr, idx, val, y = rows
@@ -84,22 +85,29 @@ class OneSampleFW(Optimizer):
         d_t = \nabla f(w_t; \xi_t) + (1 - \rho_t) \left( d_{t-1} - \nabla f(w_{t-1}; \xi_t) \right), \qquad
         w_{t+1} = w_t + \gamma_t (\text{lmo}(d_t) - w_t),
 
-    with :math:`\rho_t = 1 / (t + 1)` and t = 0, 1, ... It keeps no samples: the default of the estimators.
+    with :math:`\rho_t = (t + 1)^{-\alpha}`, :math:`\gamma_t = 1 / (t + 1)` and t = 0, 1, ... It keeps no samples: the
+    default of the estimators.
 
     When to use it: one pass over a long stream, where memory must not grow with what was seen. Where samples can be
     kept, :class:`SFW` learns more from each.
 
     Parameters
     ----------
+    alpha
+        How fast the weight of a new gradient falls, in (0, 1]. What the estimate carries from iterate to iterate errs
+        by the length of each step, thus by the diameter of the set: in small sets 1 is best, which is what the rates
+        are proved for; in large ones, and under drift, it forgets too slowly. 2/3 loses little in the former and
+        much less in the latter (rcv1, one pass, log loss at radius 100 / 300 / 1000: 0.495 / 0.390 / 0.392, with 1
+        0.484 / 0.455 / 0.573).
     schedule
-        Step sizes; :math:`\gamma_t = 2 / (t + 2)` by default. The papers prove their rates for
-        ``Power(a=1)``, 1 / (t + 1); the larger step is better by a constant in practice.
+        Step sizes; ``Power(a=1)``, 1 / (t + 1), by default.
 
     Notes
     -----
     Cost: the non-zeros of the sample, twice its derivative, and on l1 balls and simplices the scan of d / 2048
-    maxima; O(d) on other sets. For a smooth convex objective and i.i.d. samples the expected suboptimality is
-    :math:`O(t^{-1/2})` up to logarithms, and so is the average regret (Xie et al., ORGFW).
+    maxima; O(d) on other sets. For a smooth convex objective and i.i.d. samples the expected suboptimality is, up to
+    logarithms, :math:`O(t^{-1/2})` with alpha = 1, and so is the average regret (Xie et al., ORGFW); with alpha = 2/3
+    it is :math:`O(t^{-1/3})`, with a smaller constant.
 
     References
     ----------
@@ -118,11 +126,14 @@ class OneSampleFW(Optimizer):
 
     _run_class = OneSampleRun
 
-    def __init__(self, schedule: Schedule | None = None):
+    def __init__(self, alpha: float = 2 / 3, schedule: Schedule | None = None):
+        if not 0.0 < alpha <= 1.0:
+            raise ValueError(f"alpha must be in (0, 1], got {alpha!r}")
+        self.alpha = alpha
         self.schedule = schedule
 
     def _schedule(self) -> Schedule:
-        return self.schedule or _TWO_OVER_T
+        return self.schedule or _ONE_OVER_T
 
 
-_TWO_OVER_T = Harmonic()
+_ONE_OVER_T = Power(a=1.0)

@@ -215,12 +215,15 @@ def recursive(oracle, x, y, rho):
 
 
 class OneSampleOracle(Oracle):
-    """Zhang et al. 2019; Xie et al. 2020: the recursive estimate, rho_t = 1 / (t + 1)."""
+    """Zhang et al. 2019; Xie et al. 2020: the recursive estimate, rho_t = (t + 1)^-exponent."""
 
-    estimate = 0.0
+    def __init__(self, *args, exponent=2 / 3, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.exponent = exponent
+        self.estimate = 0.0
 
     def enter(self, x, y, alpha):
-        self.estimate = recursive(self, x, y, 1.0 / (self.t + 1.0))
+        self.estimate = recursive(self, x, y, (self.t + 1.0) ** -self.exponent)
 
     def act(self):
         self.step(self.estimate)

@@ -206,7 +206,7 @@ CONVERGE = {
     "sfw": (optim.SFW(batch_size=20), 60_000, 2e-3),
     "sfw-short": (optim.SFW(batch_size=N, schedule=ShortStep(6.0)), 20_000, 2e-3),
     "momentum": (optim.MomentumFW(batch_size=20), 60_000, 5e-3),
-    "one-sample": (optim.OneSampleFW(), 200_000, 2e-2),
+    "one-sample": (optim.OneSampleFW(alpha=1.0), 200_000, 2e-2),
     "ofw": (optim.OFW(), 20_000, 3e-2),
     "projected": (optim.ProjectedSGD(0.05), 50_000, 2e-2),
 }
@@ -358,7 +358,7 @@ def test_optimizers_show_and_clone_their_parameters():
         (optim.SFW(memory=5, steps=2), "SFW(memory=5, batch_size=1, steps=2)"),
         (optim.SFW(schedule=Harmonic(floor=0.1)), "schedule=Harmonic(offset=2.0, floor=0.1, restart=None))"),
         (optim.MomentumFW(3), "MomentumFW(batch_size=3)"),
-        (optim.OneSampleFW(), "OneSampleFW()"),
+        (optim.OneSampleFW(0.5), "OneSampleFW(alpha=0.5)"),
         (optim.OFW(a=0.25), "OFW(a=0.25, memory=1000, max_features=1000)"),
         (optim.ProjectedSGD(0.5), "ProjectedSGD(step=0.5, power=0.5)"),
     ):

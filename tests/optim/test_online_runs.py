@@ -53,7 +53,12 @@ ALGORITHMS = {
         lambda *a, **k: MomentumOracle(*a, batch_size=3, **k),
         Harmonic(offset=8.0),
     ),
-    "one-sample": (optim.OneSampleFW, OneSampleOracle, TWO),
+    "one-sample": (optim.OneSampleFW, OneSampleOracle, Power(1.0)),
+    "one-sample-1": (
+        lambda: optim.OneSampleFW(alpha=1.0, schedule=TWO),
+        lambda *a, **k: OneSampleOracle(*a, exponent=1.0, **k),
+        TWO,
+    ),
     "ofw": (optim.OFW, OFWOracle, Power(0.5)),
     "ofw-a": (lambda: optim.OFW(a=0.75), lambda *a, **k: OFWOracle(*a, a=0.75, **k), Power(0.75)),
     "projected": (
