@@ -1,0 +1,193 @@
+"""SHCGM, HCGM, H-SAG-CGM and S3CCM: against their pseudocode, against exact solutions, and against bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from literal_composite import RADIUS, WEIGHT, Problem, hcgm, hsag, shcgm
+from river import optim as river_optim
+from scipy import optimize, sparse
+
+from fwonline import optim, sets
+
+
+class Below:
+    def __init__(self, b):
+        self.b = b
+
+    def project(self, z):
+        return np.minimum(z, self.b)
+
+
+def terms_of(problem):
+    below = optim.Term(Below(problem.b), forward=lambda x: problem.A @ x, adjoint=lambda y: problem.A.T @ y)
+    return [below, optim.Term(optim.L1Penalty(WEIGHT))]
+
+
+def objective_of(problem):
+    return optim.Objective(
+        component=lambda x, i: x - problem.C[i],
+        n=20,
+        value=lambda x: 0.5 * np.mean(np.sum((x - problem.C) ** 2, axis=1)),
+    )
+
+
+CASES = [(optim.SHCGM, shcgm), (optim.HCGM, hcgm), (optim.HSAGFW, hsag)]
+
+
+@pytest.mark.parametrize(("cls", "literal"), CASES)
+@pytest.mark.parametrize("beta0", [0.3, 2.0])
+def test_it_is_its_pseudocode(cls, literal, beta0):
+    problem = Problem()
+    for steps in (1, 7, 40):
+        result = cls(beta0).minimize_composite(
+            objective_of(problem), constraint=sets.L1Ball(RADIUS), terms=terms_of(problem), shape=8, steps=steps, seed=4
+        )
+        np.testing.assert_allclose(result.x, literal(problem, steps, beta0, 4), atol=1e-12)
+        assert (result.nit, result.n_lmo) == (steps, steps)
+        assert result.n_gradients == steps * (20 if cls is optim.HCGM else 1)
+
+
+@pytest.mark.parametrize(("optimizer", "tol"), [(optim.HCGM(), 0.05), (optim.HSAGFW(), 0.1), (optim.SHCGM(), 0.4)])
+def test_it_reaches_the_constrained_minimum(optimizer, tol):
+    problem = Problem()
+    lp = optimize.LinearConstraint(problem.A @ np.hstack([np.eye(8), -np.eye(8)]), -np.inf, problem.b)
+    ball = optimize.LinearConstraint(np.ones(16), -np.inf, RADIUS)
+    objective = objective_of(problem)
+
+    def split(p):
+        return objective.value(p[:8] - p[8:]) + WEIGHT * p.sum()
+
+    best = optimize.minimize(split, np.full(16, 0.01), bounds=[(0, None)] * 16, constraints=[lp, ball], method="SLSQP")
+    result = optimizer.minimize_composite(
+        objective, constraint=sets.L1Ball(RADIUS), terms=terms_of(problem), shape=8, steps=4000, seed=0
+    )
+    assert abs(result.fun - best.fun) < tol
+    assert result.infeasibility < 0.05
+    assert np.abs(result.x).sum() <= RADIUS * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("optimizer", [optim.SHCGM(), optim.HCGM(), optim.HSAGFW(batch_size=5), optim.S3CCM(power=0.5)])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "labels"])
+def test_minimize_takes_samples_and_a_loss(optimizer, kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6)) * (rng.random((60, 6)) < 0.7)
+    X[5] = 0.0
+    y = X @ [1.0, -0.5, 0.0, 0.0, 0.0, 0.0]
+    loss = None
+    if kind == "labels":
+        y, loss = y > 0, river_optim.losses.Log()
+    result = optimizer.minimize(
+        sparse.csr_array(X) if kind == "sparse" else X,
+        y,
+        loss=loss,
+        constraint=sets.L1Ball(1.5),
+        terms=[optim.Term(sets.Box(-0.8, 0.8))],
+        steps=1500,
+        seed=0,
+    )
+    z = X @ result.x
+    value = np.mean(np.log1p(np.exp(-(2.0 * y - 1) * z))) if loss else np.mean((z - y) ** 2)
+    assert result.fun == pytest.approx(value)
+    assert result.fun < (0.45 if loss else 0.15)
+    assert result.infeasibility < 0.1
+
+
+def test_matrices_a_warm_oracle_and_its_error():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((70, 70))
+    target = A @ A.T / 70
+    objective = optim.Objective(gradient=lambda x: x - target, value=lambda x: 0.5 * np.sum((x - target) ** 2))
+    results = [
+        optim.HCGM(lmo_tol=tol).minimize_composite(
+            objective,
+            constraint=sets.Spectraplex(70.0),
+            terms=[optim.Term(sets.L1Ball(300.0))],
+            shape=(70, 70),
+            steps=25,
+        )
+        for tol in (1e-10, 0.1)
+    ]
+    assert 0 < results[0].lmo_error < 1e-4 < results[1].lmo_error
+    assert results[1].fun == pytest.approx(results[0].fun, rel=0.1)
+    assert results[0].x == pytest.approx(results[0].x.T)
+
+
+def test_s3ccm_solves_what_the_others_approach():
+    rng = np.random.default_rng(1)
+    c = rng.standard_normal(10)
+    result = optim.S3CCM().minimize_composite(
+        optim.Objective(gradient=lambda x: x - c),
+        constraint=sets.L2Ball(1.0),
+        terms=[optim.Term(optim.NonNegative())],
+        shape=10,
+        steps=3000,
+    )
+    positive = np.maximum(c, 0)
+    np.testing.assert_allclose(result.x, positive / max(1.0, np.linalg.norm(positive)), atol=0.01)
+
+
+def test_an_offset_moves_the_term():
+    result = optim.HCGM().minimize_composite(
+        optim.Objective(gradient=lambda x: x - 1.0),
+        constraint=sets.L2Ball(5.0),
+        terms=[optim.Term(optim.Equals(0.0), offset=[-0.5, 0.25])],
+        shape=2,
+        steps=5000,
+    )
+    np.testing.assert_allclose(result.x, [0.5, -0.25], atol=0.05)
+
+
+def test_a_callback_sees_the_run_and_may_end_it():
+    seen = []
+
+    def callback(state):
+        seen.append((state.k, state.gap, state.infeasibility))
+        return len(seen) == 5
+
+    result = optim.SHCGM().minimize_composite(
+        lambda x, rng: x - 1.0, constraint=sets.L1Ball(1.0), shape=3, steps=50, callback=callback
+    )
+    assert result.nit == 5
+    assert "callback ended it after 5" in result.message
+    assert all(math.isfinite(gap) for _, gap, _ in seen)
+    assert math.isnan(result.fun)
+    assert result.infeasibility == 0.0
+
+
+@pytest.mark.parametrize("cls", [optim.SHCGM, optim.HCGM, optim.HSAGFW])
+@pytest.mark.parametrize("beta0", [0.0, -1.0, math.inf, math.nan, "1", True])
+def test_a_bad_beta0_is_refused(cls, beta0):
+    with pytest.raises(ValueError, match="beta0"):
+        cls(beta0)
+
+
+def test_what_cannot_be_done_is_said():
+    sample = lambda x, rng: x  # noqa: E731
+    ball = sets.L1Ball(1.0)
+    with pytest.raises(ValueError, match="exact gradient"):
+        optim.HCGM().minimize_composite(sample, constraint=ball, shape=2)
+    with pytest.raises(ValueError, match="component and n"):
+        optim.HSAGFW().minimize_composite(sample, constraint=ball, shape=2)
+    with pytest.raises(ValueError, match="at most one term"):
+        optim.S3CCM().minimize_composite(sample, constraint=ball, terms=[optim.Term(ball)] * 2, shape=2)
+    with pytest.raises(ValueError, match="no projection"):
+        optim.S3CCM().minimize_composite(sample, constraint=sets.KNormBall(1, 1.0), shape=2)
+    with pytest.raises(ValueError, match="x0 must be a point"):
+        optim.SHCGM().minimize_composite(sample, constraint=ball, x0=[2.0, 0.0])
+    with pytest.raises(ValueError, match="finite"):
+        optim.SHCGM().minimize_composite(lambda x, rng: x * math.nan, constraint=ball, shape=2)
+    with pytest.raises(TypeError, match="project or a function with a prox"):
+        optim.Term(3.0)
+    with pytest.raises(ValueError, match="both, or neither"):
+        optim.Term(ball, forward=lambda x: x)
+    with pytest.raises(ValueError, match="give sample"):
+        optim.Objective()
+    with pytest.raises(ValueError, match="n must be"):
+        optim.Objective(component=lambda x, i: x)
+
+
+def test_they_clone_and_print():
+    for optimizer in (optim.SHCGM(2.0), optim.HCGM(), optim.HSAGFW(batch_size=3), optim.S3CCM()):
+        assert repr(optimizer.clone()) == repr(optimizer)
+    assert repr(optim.SHCGM(2.0)) == "SHCGM(beta0=2.0, lmo_tol=1e-08)"
