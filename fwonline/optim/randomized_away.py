@@ -22,7 +22,9 @@ __all__ = ["RandomizedAwayFW"]
 class RandomizedAwayRun(Subsampled, AwayRun):
     def _choice(self) -> NDArray[np.int64]:
         """A_t is drawn from what is not active."""
-        return np.setdiff1d(np.arange(self.oracle.count), self._active_blocks(), assume_unique=True)
+        outside = np.ones(self.oracle.count, dtype=bool)
+        outside[self._active_blocks()] = False
+        return np.flatnonzero(outside)
 
 
 class RandomizedAwayFW(Corrective):
