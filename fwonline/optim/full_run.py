@@ -325,8 +325,11 @@ class ActiveRun(FullRun):
 
     def _needed(self, picked: NDArray[np.int64]) -> NDArray[np.int64]:
         """The coordinates of the gradient that the picked blocks and the active atoms have."""
-        own = [support(atom) for atom in self.active]
-        return np.unique(np.concatenate([self.oracle.coordinates(picked), *own]))
+        needed = np.zeros(self.n_features, dtype=bool)
+        needed[self.oracle.coordinates(picked)] = True
+        for atom in self.active:
+            needed[support(atom)] = True
+        return np.flatnonzero(needed)
 
     def _choose(self, alpha: Array) -> tuple[Array, Atom, Atom, NDArray[np.int64] | None]:
         """The gradient as far as it is needed, s_t, v_t, and the blocks picked (None for all)."""
@@ -336,7 +339,10 @@ class ActiveRun(FullRun):
             s = self.best(g, None)
         else:
             g = self.some_of_gradient(alpha, self._needed(picked))
-            s = self.best(g, np.union1d(picked, self._active_blocks()))
+            asked = np.zeros(self.oracle.count, dtype=bool)
+            asked[picked] = True
+            asked[self._active_blocks()] = True
+            s = self.best(g, np.flatnonzero(asked))
         dots = [atom.dot(g) for atom in self.active]
         candidates = list(self.active)
         v = candidates[int(np.argmax(dots))]  # v_t = argmax over S_t of <grad f(w_t), v>
