@@ -51,6 +51,8 @@ HARMONIC, POWER, SHORT, ADAGRAD, CUSTOM_STEP = 0, 1, 2, 3, 4
 
 # The scale of the iterate is folded in long before it could underflow.
 SMALLEST_SCALE = 1e-100
+# Entries of a gradient below this are none on sets of dense atoms: the inverse of their norm would overflow.
+SMALLEST_GRADIENT = 1e-280
 # Upkeep (sums taken anew, rounding snapped back into the set) costs O(d): every max(UPKEEP, d) steps it is O(1) a step.
 UPKEEP = 4096
 
@@ -134,24 +136,29 @@ def _dense_direction(v, u, num, cnt):
     top, dot, square = _sums(u[:d], v[:d])
     num[DOT] = dot
     num[W_SQ] = square
-    cnt[INDEX] = -2 if top == 0.0 else 0
+    is_none = top < SMALLEST_GRADIENT
+    cnt[INDEX] = -2 if is_none else 0
     num[ATOM] = 0.0
     support = 0.0  # <u, s>
     distance = 0.0
-    if top > 0.0 and cnt[SET] == L2:
+    if is_none:
+        num[GAP] = 0.0
+        num[DIST_SQ] = 0.0
+        return
+    if cnt[SET] == L2:
         norm = _norm(u[:d], top)
         factor = -num[SET_P] / norm
         num[ATOM] = factor
         support = factor * norm * norm
         distance = num[SET_P] * num[SET_P] - 2.0 * factor * dot + square
-    elif top > 0.0:
+    else:
         for j in range(d):
             if u[j] != 0.0:
                 lower, upper = bounds(num, cnt, j)
                 s = lower if u[j] > 0.0 else upper
                 support += u[j] * s
                 distance += (s - v[j]) * (s - v[j])
-    num[GAP] = num[U_SCALE] * (dot - support) if top > 0.0 else 0.0
+    num[GAP] = num[U_SCALE] * (dot - support)
     num[DIST_SQ] = distance
 
 
