@@ -56,8 +56,8 @@ __all__ = [
     "Term",
     "best_fixed_point",
     "best_fixed_point_quadratic",
-    "river",
     "kappa",
+    "river",
     "schedules",
     "stochastic_gap_bound",
 ]

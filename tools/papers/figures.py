@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from tools.papers import gap, kerdreux, negiar
+from tools.papers import cracco, gap, kerdreux, negiar
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,4 +30,5 @@ FIGURES = {
     "kerdreux-3": Figure("Kerdreux et al. 2018, figure 3: a lasso on real text (RCV1)", kerdreux.draw_3),
     "kerdreux-3-ads": Figure("The same on a second text, farm ads", kerdreux.draw_3_ads),
     "kerdreux-groups": Figure("Kerdreux et al. 2018: a latent group lasso from disk", kerdreux.draw_groups),
+    "cracco-1": Figure("Cracco et al. 2020, figure 1: a softmax model of Fashion-MNIST, trace norm", cracco.draw),
 }
