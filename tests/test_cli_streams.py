@@ -9,7 +9,7 @@ from fwonline.cli import main
 from fwonline.loop.definition import load_definition
 
 STREAMS = Path(__file__).parent.parent / "streams"
-OFFLINE = ["phishing", "portfolio", "ratings", "sparse-regression-drift"]
+OFFLINE = ["covariance", "phishing", "portfolio", "ratings", "sparse-regression-drift"]
 
 
 def test_all_definitions_are_tested():
@@ -38,6 +38,14 @@ def test_phishing_learns_a_sparse_classifier(run, tmp_path):
     assert summary["monitors"]["gap_over_memory"] < 0.05
     assert len(log) >= 50
     assert len((tmp_path / "runs/phishing/predictions.jsonl").read_text().splitlines()) == 1250
+
+
+def test_the_covariance_comes_closer_to_its_constraint(run):
+    summary, log = run("covariance", "--limit", "2000")
+    violation = {row["n"]: row["violation"] for row in log}
+    assert summary["n_learned"] == 2000
+    assert 0 < violation[2000] < violation[200] / 2
+    assert summary["monitors"]["gap_estimate"] > 0
 
 
 def test_the_drifting_stream_is_followed(run):

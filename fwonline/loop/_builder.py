@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from river import compose, metrics, utils
+from river import base, compose, metrics, utils
 from river.datasets.base import Dataset
 
 from fwonline.exceptions import DefinitionError
@@ -143,7 +143,11 @@ class Builder:
         if model is _BROKEN:
             return model
         last = final_estimator(model)
-        if not hasattr(last, "learn_one") or not hasattr(last, "predict_one"):
+        # A covariance or another model of the features alone is read off by the monitors; a transformer is no model.
+        answers = hasattr(last, "predict_one") or not (
+            getattr(last, "_supervised", True) or isinstance(last, base.Transformer)
+        )
+        if not hasattr(last, "learn_one") or not answers:
             return self.problem(path, f"the last step must learn and predict, and {type(last).__name__} does not")
         return model
 
