@@ -319,6 +319,11 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         return self._state.steps
 
     @property
+    def n_products(self) -> int:
+        """Products of a matrix with a vector that the steps have taken: what they cost."""
+        return self._state.products
+
+    @property
     def gap(self) -> float:
         """The Frank-Wolfe gap of the last step's smoothed objective, estimated with its gradient; NaN before."""
         return self._state.gap
