@@ -73,10 +73,9 @@ def _lloyd(points: Points, centres: Points) -> tuple[NDArray[np.intp], float]:
 
 def means(points: Points, labels: NDArray[np.intp], otherwise: Points) -> Points:
     """The mean of each cluster; `otherwise` where there is no point."""
-    out = otherwise.copy()
-    for label in np.unique(labels):
-        out[label] = points[labels == label].mean(axis=0)
-    return out
+    members = (labels == np.arange(len(otherwise))[:, None]).astype(np.float64)
+    counts = members.sum(axis=1)[:, None]
+    return np.where(counts > 0.0, members @ points / np.maximum(counts, 1.0), otherwise)
 
 
 def matched(centres: Points, before: Points) -> Points:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from tools.bench import curves, learn_arrays, learn_one, memory, progressive, softmax, startup
+from tools.bench import completion, curves, kmeans, learn_arrays, learn_one, memory, progressive, softmax, startup
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,4 +31,6 @@ GROUPS = {
     "curves": Group("suboptimality against gradients on the tasks of Negiar et al.", curves.run),
     "progressive": Group("loss over one pass in l1 balls, beside the best fixed point and the peers", progressive.run),
     "softmax": Group("SVRF on Fashion-MNIST, beside its two matrix products in numpy", softmax.run),
+    "completion": Group("steps of matrix completion, beside literal numpy", completion.run),
+    "kmeans": Group("steps of the relaxation of k-means, beside literal numpy", kmeans.run),
 }

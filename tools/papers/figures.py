@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from tools.papers import cracco, gap, kerdreux, negiar
+from tools.papers import cracco, gap, kerdreux, locatello_completion, locatello_kmeans, negiar
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,4 +31,6 @@ FIGURES = {
     "kerdreux-3-ads": Figure("The same on a second text, farm ads", kerdreux.draw_3_ads),
     "kerdreux-groups": Figure("Kerdreux et al. 2018: a latent group lasso from disk", kerdreux.draw_groups),
     "cracco-1": Figure("Cracco et al. 2020, figure 1: a softmax model of Fashion-MNIST, trace norm", cracco.draw),
+    "locatello-1": Figure("Locatello et al. 2019, figure 1: the relaxation of k-means", locatello_kmeans.draw),
+    "locatello-4": Figure("Locatello et al. 2019, figure 4: completing MovieLens 100k", locatello_completion.draw),
 }
