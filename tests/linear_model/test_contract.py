@@ -184,7 +184,7 @@ def memory_after(model, X, y, passes):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_memory_is_flat(optimizer):
     """Twelve thousand samples to warm up, and not a kilobyte in the hundred thousand after them."""
-    X, y = regression(n=4000, d=30, density=0.3)
+    X, y = regression(n=4000, d=30, density=0.1)
     samples = [{f"x{j}": v for j, v in enumerate(x) if v} for x in X.tolist()]
     model = make(optimizer, "l1", intercept=True)
     sizes = memory_after(model, samples, y.tolist(), 28)

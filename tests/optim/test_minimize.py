@@ -180,7 +180,7 @@ def test_the_recursive_estimate_does_not_take_a_given_start_for_the_origin():
     X, y = data(n=2)
     start = np.array([2.0, 0, 0, 0, 0, 0])
     played = []
-    run = optim.OneSampleFW()
+    run = optim.OneSampleFW(schedule=Harmonic())
     run.minimize(X, y, constraint=SETS["l1"], steps=2, seed=0, x0=start, callback=lambda state: played.append(state.x))
     order = np.random.default_rng(0).permutation(2)
     x, label = X[order[1]], y[order[1]]
