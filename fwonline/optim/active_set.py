@@ -68,9 +68,9 @@ class ActiveSet:
             self.weights[atom] = self.weights.get(atom, 0.0) + gamma
 
     def away_limit(self, atom: atoms.Atom) -> float:
-        """The largest step away from v, alpha_v / (1 - alpha_v)."""
+        """The largest step away from v, alpha_v / (1 - alpha_v); 0 from a lone atom, whatever its weight's rounding."""
         weight = self.weights[atom]
-        return weight / (1.0 - weight) if weight < 1.0 else 0.0
+        return weight / (1.0 - weight) if weight < 1.0 and len(self.weights) > 1 else 0.0
 
     def away_from(self, atom: atoms.Atom, gamma: float) -> bool:
         """x <- (1 + gamma) x - gamma v; answers whether v was dropped."""

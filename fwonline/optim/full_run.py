@@ -298,6 +298,8 @@ class ActiveRun(FullRun):
         arrays = state["active"]
         super().__setstate__({**state, "active": ActiveSet()})
         self.active = ActiveSet.from_arrays(arrays, self.n_features)
+        if self.is_placed and not len(self.active):
+            raise ValueError(f"the saved state of {self.optimizer} is inconsistent: its iterate is made of no atoms")
 
     def _dimension_changed(self, tail: Array) -> None:
         super()._dimension_changed(tail)

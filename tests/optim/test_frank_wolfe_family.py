@@ -490,6 +490,36 @@ def test_a_box_of_features_that_appear_later(name):
         assert model.violation == 0.0
 
 
+@pytest.mark.parametrize("name", ["fw", "away", "pairwise"])
+def test_bounds_of_features_that_no_sample_has_shown_yet(name):
+    lower, upper = np.array([-1.0, 0.0, 0.5, -2.0]), np.array([1.0, 0.4, 1.5, -0.5])
+    model = FWRegressor(sets.Box(lower, upper), FAMILY[name](memory=20, steps=2))
+    X, y, _ = lasso(n=40, d=4, k=2)
+    for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
+        model.learn_one(dict(list(enumerate(x.tolist()))[: 2 if i < 15 else 4]), label)
+        assert model.violation == 0.0
+    with pytest.raises(ValueError, match="bounds 4 features"):
+        model.learn_one({9: 1.0}, 0.0)
+
+
+@pytest.mark.parametrize("name", ["away", "pairwise"])
+def test_a_bad_saved_state_is_refused(name):
+    model = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=8))
+    model.learn_one({"a": 1.0, "b": -1.0}, 1.0)
+    run = model._run
+    state = run.__getstate__()
+    kinds, sizes, indices, values, weights = state["active"]
+    for bad in (
+        (kinds, sizes, indices + 7, values, weights),
+        (kinds, sizes, indices, values, -weights),
+        (kinds, sizes + 1, indices, values, weights),
+        (kinds + 3, sizes, indices, values, weights),
+        tuple(part[:0] for part in state["active"]),
+    ):
+        with pytest.raises(ValueError, match="inconsistent"):
+            type(run).__new__(type(run)).__setstate__({**state, "active": bad})
+
+
 @pytest.mark.parametrize("name", FAMILY)
 def test_a_refused_sample_leaves_no_trace(name):
     X, y, _ = lasso(n=20)
