@@ -1,7 +1,8 @@
 """Matrices known at some entries: gradients there, their leading singular pair, iterates held as entries or factors.
 
 Entries are listed by row, column and value. What is dense and mostly zero, the distance to a box, is gathered row by
-row (`starts`, `columns`, `values`, as in CSR). Rows are users, columns items.
+row (`starts`, `columns`, `values`, as in CSR; a row with as many values as there are columns has them in their order,
+zeros included, and its `columns` mean nothing). Rows are users, columns items.
 """
 
 from __future__ import annotations
@@ -114,7 +115,16 @@ def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, starts, column
             a = keep * row[j] + scaled * v[j]
             row[j] = a
             outside += 1 if a < lower or a > upper else 0
-        if outside > 0:
+        if 4 * outside > n:  # whole rows are read without their columns, four times as fast
+            out = values[count : count + n]
+            for j in range(n):
+                a = row[j]
+                d = a - min(max(a, lower), upper)
+                out[j] = of_box * d
+                inner += of_box * d * a
+                squares += d * d
+            count += n
+        elif outside > 0:
             for j in range(n):
                 a = row[j]
                 d = a - min(max(a, lower), upper)
@@ -132,12 +142,19 @@ def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, starts, column
 
 
 @fast_part
-def _times(rows, cols, g, count, starts, columns, values, v, m, left):
+def _times(rows, cols, g, count, starts, columns, values, v, m, n, left):
     """left = G v."""
     for i in range(m):
         total = 0.0
-        for k in range(starts[i], starts[i + 1]):
-            total += values[k] * v[columns[k]]
+        start = starts[i]
+        stop = starts[i + 1]
+        if stop - start == n:
+            row = values[start:stop]
+            for j in range(n):
+                total += row[j] * v[j]
+        else:
+            for k in range(start, stop):
+                total += values[k] * v[columns[k]]
         left[i] = total
     for k in range(count):
         left[rows[k]] += g[k] * v[cols[k]]
@@ -150,8 +167,15 @@ def _minus_times_transposed(rows, cols, g, count, starts, columns, values, left,
         image[j] = 0.0
     for i in range(m):
         here = left[i]
-        for k in range(starts[i], starts[i + 1]):
-            image[columns[k]] -= values[k] * here
+        start = starts[i]
+        stop = starts[i + 1]
+        if stop - start == n:
+            row = values[start:stop]
+            for j in range(n):
+                image[j] -= row[j] * here
+        else:
+            for k in range(start, stop):
+                image[columns[k]] -= values[k] * here
     for k in range(count):
         image[cols[k]] -= g[k] * left[rows[k]]
 
@@ -178,7 +202,7 @@ def leading_pair(rows, cols, g, count, starts, columns, values, m, n, basis, lef
         spread = 0.0
         while True:
             row = basis[length]
-            _times(rows, cols, g, count, starts, columns, values, row, m, left)
+            _times(rows, cols, g, count, starts, columns, values, row, m, n, left)
             _minus_times_transposed(rows, cols, g, count, starts, columns, values, left, m, n, image)
             products += 1
             along = 0.0
@@ -212,5 +236,5 @@ def leading_pair(rows, cols, g, count, starts, columns, values, m, n, basis, lef
         for j in range(n):
             row[j] = image[j] / square**0.5
         if done:
-            _times(rows, cols, g, count, starts, columns, values, row, m, left)
+            _times(rows, cols, g, count, starts, columns, values, row, m, n, left)
             return -theta, residual, products
