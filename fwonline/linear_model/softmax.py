@@ -13,7 +13,7 @@ from scipy import sparse
 from fwonline._kernels import layout
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear
-from fwonline.linear_model.features import describe
+from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.finite_sum import probabilities
 from fwonline.optim.finite_sum_run import as_sum
@@ -242,7 +242,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         run.set_sum(data)
         result = optimizer._follow(run, steps, 10, callback, tol, lambda W: data.measure(W, self.constraint))
         result["n_exact_gradients"] = optimizer.n_exact_gradients
-        self._features.__init__()  # type: ignore[misc]
+        self._features = FeatureIndex()
         self._classes = tuple(classes.tolist())
         self._run = self._start(OneSampleFW() if self.optimizer is None else self.optimizer)
         self._features.columns(range(d), self._run)

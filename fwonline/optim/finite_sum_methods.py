@@ -47,7 +47,7 @@ class SFWMethod(Snapshot):
 
 
 class OneSampleMethod(Method):
-    """d_t = g_t(w_t) + (1 - rho_t) (d_{t-1} - g_t(w_{t-1})), rho_t = 1 / (t + 1), g_t the newest sample's gradient."""
+    """d_t = g_t(w_t) + (1 - rho_t) (d_{t-1} - g_t(w_{t-1})), rho_t = (t + 1)^-alpha, g_t the newest one's gradient."""
 
     points: typing.ClassVar[tuple[str, ...]] = ("old",)
     vectors: typing.ClassVar[tuple[str, ...]] = ("d",)
@@ -62,7 +62,7 @@ class OneSampleMethod(Method):
         if self.d is not None and run.num[layout.GAMMA] < 1.0:  # a whole step leaves nothing that d was for
             before = np.zeros(run.x.shape)
             run.sum.rows.add(batch, run.sum.slopes(self.old, batch), before)
-            fresh += (1.0 - 1.0 / (t + 1.0)) * (self.d - before)
+            fresh += (1.0 - (t + 1.0) ** -self.optimizer.alpha) * (self.d - before)
         self.d, self.old = fresh, run.x.copy()
         run.frank_wolfe(fresh, self.optimizer._schedule(), t)
 

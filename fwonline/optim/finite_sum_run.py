@@ -447,7 +447,8 @@ def as_sum(X: typing.Any, y: ArrayLike, run: FiniteSumRun) -> FiniteSum:
     if dense:
         X = np.asarray(X)
         X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
-    if dense and X.ndim == 2 and np.isfinite(X).all():
+    # Values that are missing or too large are named by the checks of as_rows.
+    if dense and X.ndim == 2 and max(float(X.max(initial=0.0)), -float(X.min(initial=0.0))) <= layout.LARGEST:
         as_rows(sparse.csr_array((len(X), 1)), y)  # the checks of y
         rows: typing.Any = DenseRows(X)
         targets = np.ascontiguousarray(y, dtype=np.float64)

@@ -79,6 +79,7 @@ def test_sfw_and_one_sample_steps_equal_their_formulas():
     problem, ball = oracles.Problem(X, y, "softmax"), sets.NuclearBall(4.0)
     for name in ("sfw", "default"):
         model = FWSoftmax(ball, OPTIMIZERS[name] and optim.SFW(memory=20), seed=3)
+        working = model.optimizer or optim.OneSampleFW()
         W, estimate, gamma = np.zeros((3, 5)), np.zeros((3, 5)), 1.0
         table = {}
         old = W
@@ -93,9 +94,9 @@ def test_sfw_and_one_sample_steps_equal_their_formulas():
                 table.pop(t - 20, None)
                 estimate = sum(table.values()) / len(table)
             else:
-                kept = 0.0 if gamma >= 1.0 else 1.0 - 1.0 / (t + 1.0)
+                kept = 0.0 if gamma >= 1.0 else 1.0 - (t + 1.0) ** -working.alpha
                 estimate = fresh + kept * (estimate - gradient(problem, old, t, seen))
-            gamma, old = 2.0 / (t + 2.0), W
+            gamma, old = (2.0 / (t + 2.0) if name == "sfw" else 1.0 / (t + 1.0)), W
             W = W.copy()
             W[:seen] = (1 - gamma) * W[:seen] + gamma * ball.lmo(estimate[:seen]).to_dense()
             np.testing.assert_allclose(model._run.weights, W[:seen], atol=1e-9)

@@ -53,7 +53,7 @@ class Method:
 # tuned(L, n) is given the smoothness of the mean, half the largest eigenvalue of the mean of x x', not each sample's.
 METHODS = (
     Method("FW", optim.FW, lambda L, n: optim.FW(schedule=optim.schedules.ShortStep(L / 10)), drawing.BLACK),
-    Method("SFW", optim.HazanLuoFW, lambda L, n: optim.HazanLuoFW(batch_size=n // 60), drawing.BLUE),
+    Method("SFW", optim.HazanLuoFW, lambda L, n: optim.HazanLuoFW(batch_size=n // 200), drawing.BLUE),
     Method("SVRF", optim.SVRF, lambda L, n: optim.SVRF(batch_size=n // 60, epoch=1000), drawing.BLUE, "--"),
     Method(
         "SCGS",
@@ -64,15 +64,15 @@ METHODS = (
     Method(
         "STORC",
         optim.STORC,
-        lambda L, n: optim.STORC(lipschitz=L / 10, diameter=RADIUS / 5, batch_size=n // 20, epoch=50),
+        lambda L, n: optim.STORC(lipschitz=L / 10, diameter=RADIUS / 25, batch_size=n // 60, epoch=200, inner_steps=50),
         drawing.GREEN,
         "--",
     ),
-    Method("SGM", optim.ProjectedSGD, lambda L, n: optim.ProjectedSGD(1.0 / L), drawing.VERMILION),
+    Method("SGM", optim.ProjectedSGD, lambda L, n: optim.ProjectedSGD(0.3), drawing.VERMILION),
     Method(
         "SVRG",
         optim.ProjectedSVRG,
-        lambda L, n: optim.ProjectedSVRG(step=2.0 / L, batch_size=max(1, n // 120)),
+        lambda L, n: optim.ProjectedSVRG(step=10.0 / L, batch_size=max(1, n // 120)),
         drawing.VERMILION,
         "--",
     ),
