@@ -1,0 +1,109 @@
+"""The packed kernels against numpy."""
+
+import numpy as np
+import pytest
+
+from fwonline._kernels import symmetric
+
+
+def pack(matrix):
+    return matrix[np.tril_indices(len(matrix))].copy()
+
+
+def unpack(packed, n):
+    out = np.zeros((n, n))
+    out[np.tril_indices(n)] = packed
+    return out + np.tril(out, -1).T
+
+
+def a_symmetric(rng, n):
+    matrix = rng.standard_normal((n, n))
+    return matrix + matrix.T
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 13, 50])
+def test_every_pass_is_what_numpy_says(n):
+    rng = np.random.default_rng(n)
+    X, M, v = a_symmetric(rng, n), a_symmetric(rng, n), rng.standard_normal(n)
+    x, m, image = pack(X), pack(M), np.zeros(n)
+
+    symmetric.blend(m, x, n, 0.5, 0.3, 2.0, v)
+    M = 0.5 * M + 0.3 * X + 2.0 * np.outer(v, v)
+    np.testing.assert_allclose(unpack(m, n), M, atol=1e-12)
+
+    M += 10 * np.eye(n)
+    m = pack(M)
+    whole, clear = symmetric.moment(m, n, 0.9, 0.2, v, image, 0.1)
+    M = 0.9 * M + 0.2 * np.outer(v, v)
+    roots = np.sqrt(np.diag(M))
+    np.testing.assert_allclose(unpack(m, n), M, atol=1e-12)
+    assert whole == pytest.approx(np.abs(M).sum())
+    is_clear = (np.abs(M) > 0.1 * np.outer(roots, roots)) | np.eye(n, dtype=bool)
+    assert clear == pytest.approx(np.abs(M[is_clear]).sum())
+
+    total, above, count = symmetric.move(x, n, 0.5, 2.0, v, 0.7)
+    X = 0.5 * X + 2.0 * np.outer(v, v)
+    sizes = np.abs(X)
+    np.testing.assert_allclose(unpack(x, n), X, atol=1e-12)
+    assert (total, above, count) == pytest.approx((sizes.sum(), sizes[sizes > 0.7].sum(), (sizes > 0.7).sum()))
+
+    tau = symmetric.threshold(x, n, 0.6 * total, 0.7, total, above, count)
+    assert np.maximum(sizes - tau, 0.0).sum() == pytest.approx(0.6 * total)
+    assert symmetric.threshold(x, n, total, 0.7, total, above, count) == 0.0
+    assert symmetric.squared_clip(x, n, tau) == pytest.approx((np.clip(X, -tau, tau) ** 2).sum())
+
+    g = np.zeros_like(x)
+    inner = symmetric.combine(g, x, m, n, 1.0, -1.0, 3.0, tau, v, image)
+    G = X - M + 3.0 * np.clip(X, -tau, tau)
+    np.testing.assert_allclose(unpack(g, n), G, atol=1e-12)
+    np.testing.assert_allclose(image, G @ v, atol=1e-10)
+    assert inner == pytest.approx((G * X).sum())
+    symmetric.multiply(g, n, v, image)
+    np.testing.assert_allclose(image, G @ v, atol=1e-10)
+
+
+@pytest.mark.parametrize("guess", [0.0, 0.01, 1.0, 2.9, 50.0])
+def test_the_threshold_is_found_from_any_guess(guess):
+    X = a_symmetric(np.random.default_rng(0), 20)
+    sizes = np.abs(X)
+    tau = symmetric.threshold(
+        pack(X), 20, 5.0, guess, sizes.sum(), sizes[sizes > guess].sum(), float((sizes > guess).sum())
+    )
+    assert np.maximum(sizes - tau, 0.0).sum() == pytest.approx(5.0)
+
+
+def lowest(G, start, tol, rows=40, limit=400):
+    n = len(G)
+    basis = np.zeros((rows, n))
+    basis[0] = start / np.linalg.norm(start)
+    scratch = np.zeros((4, rows))
+    answer = symmetric.lowest(pack(G), n, basis, G @ basis[0], *scratch, tol, limit)
+    return (*answer, basis[0])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30, 120])
+def test_the_lowest_eigenvector_is_found(n):
+    rng = np.random.default_rng(n)
+    G = a_symmetric(rng, n)
+    theta, residual, products, v = lowest(G, rng.standard_normal(n), 1e-9)
+    assert theta == pytest.approx(np.linalg.eigvalsh(G)[0], rel=1e-9)
+    assert np.linalg.norm(v) == pytest.approx(1.0)
+    assert np.linalg.norm(G @ v - theta * v) <= 1e-8 * abs(theta)
+    assert residual <= 1e-8 * abs(theta)
+    assert products <= 400
+
+
+@pytest.mark.parametrize("diagonal", [[0.0, 0.0, 0.0], [2.0, 2.0, 2.0], [-1.0, -1.0, 3.0], [1e-300, 0.0, 0.0]])
+def test_matrices_that_end_the_iteration_early(diagonal):
+    theta, residual, _, v = lowest(np.diag(diagonal), np.array([1.0, 2.0, 3.0]), 1e-9)
+    assert theta == pytest.approx(min(diagonal), abs=1e-12)
+    assert residual <= 1e-9
+    assert np.linalg.norm(v) == pytest.approx(1.0)
+
+
+def test_a_limit_is_kept_and_the_residual_told():
+    rng = np.random.default_rng(0)
+    G = a_symmetric(rng, 200)
+    theta, residual, products, v = lowest(G, rng.standard_normal(200), 1e-12, rows=5, limit=9)
+    assert products <= 10
+    assert np.linalg.norm(G @ v - theta * v) == pytest.approx(residual, rel=1e-6)
