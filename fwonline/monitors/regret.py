@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from river.optim.losses import Squared
+from river.optim.losses import MultiClassLoss, Squared
 
 from fwonline import losses
 from fwonline.exceptions import SampleError
@@ -150,6 +150,8 @@ class Regret(Monitor):
             constraint = constraint if self.constraint is None else self.constraint
             if loss is None or constraint is None:
                 raise TypeError("Regret needs a loss and a constraint where the model has none to say")
+            if isinstance(loss, MultiClassLoss):
+                raise TypeError(f"Regret compares models of one score a sample; {loss} speaks of one for each class")
             self._asked = loss, constraint
 
     def _append_dict(self, x: dict | None, y_true: Any, y_pred: Any) -> None:

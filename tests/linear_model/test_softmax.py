@@ -13,6 +13,7 @@ from fwonline import optim, sets
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWSoftmax
 from fwonline.loop import codec
+from fwonline.monitors import Feasibility, Gap, Regret
 
 OPTIMIZERS = {
     "default": None,
@@ -244,3 +245,17 @@ def test_memory_stays_flat():
     size = len(codec.dumps(model))
     model.learn_arrays(X[100:], y[100:])
     assert len(codec.dumps(model)) <= 1.1 * size + 500
+
+
+def test_monitors_read_it_and_a_regret_is_refused_at_once():
+    X, y = data(n=70)
+    model, gap, feasibility = FWSoftmax(sets.NuclearBall(4.0), optim.SVRF(memory=30), seed=1), Gap(), Feasibility()
+    for x, label in zip(X, y, strict=True):
+        sample = dict(enumerate(x.tolist()))
+        model.learn_one(sample, int(label))
+        gap.update(int(label), 0, x=sample, model=model)
+        feasibility.update(int(label), 0, x=sample, model=model)
+    assert gap.get()["gap_estimate"] == pytest.approx(model.gap)
+    assert feasibility.get()["violation_worst"] <= 1e-9
+    with pytest.raises(TypeError, match="Regret compares models of one score a sample"):
+        Regret().update(int(label), 0, x=sample, model=model)
