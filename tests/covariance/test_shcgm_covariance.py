@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from literal import project_l1, running_mean, shcgm
-from river import base, covariance, preprocessing
+from river import base, checks, covariance, preprocessing
 
 from fwonline.covariance import SHCGMCovariance, _state
 from fwonline.datasets import BlockCovariance
@@ -282,6 +282,12 @@ def test_an_empty_model_and_an_empty_sample_are_fine():
     assert model.n_samples == 3
     assert 0.0 < model["a", "a"] <= 2 / 9
     np.testing.assert_array_equal(model.to_numpy(["q"]), [[0.0]])
+
+
+@pytest.mark.parametrize("model", [SHCGMCovariance(), SHCGMCovariance(method="shcgm", l1=5.0)], ids=["mean", "shcgm"])
+def test_rivers_own_checks_pass(model):
+    for check in checks.yield_checks(model):
+        check(model.clone())
 
 
 # --- bad input ---
