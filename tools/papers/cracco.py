@@ -28,10 +28,10 @@ SEED = 0
 
 DIFFERENT = (
     "L is 1/2 the largest squared norm of a picture, D = 2 tau, G = sqrt 2 times the largest norm, sigma = G: bounds "
-    "that hold; the paper does not print its own",
+    "that hold, computed from the data; the paper's own constants may differ",
     "a batch of all samples or more is the exact gradient; derivatives at a snapshot are kept, so that SVRF, STORC and "
     "SVRG take m, not 2 m, of them a step",
-    "SGM with the theorems' parameters has the default step 1, since no theorem names one without f*; SVRG has 0.1 / L",
+    "under 'the theorems' parameters' SGM has the library's default, steps (t + 1)^-1/2, and SVRG 0.1 / L, batch 1",
     "'tuned' was chosen by hand on a tenth of the data, by the objective reached within the budget",
     "the grey area is what is known of f*: from the best certified lower bound, objective minus exact gap, of all "
     "runs, to the lowest objective",
