@@ -5,7 +5,18 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from tools.bench import completion, curves, kmeans, learn_arrays, learn_one, memory, progressive, softmax, startup
+from tools.bench import (
+    completion,
+    covariance,
+    curves,
+    kmeans,
+    learn_arrays,
+    learn_one,
+    memory,
+    progressive,
+    softmax,
+    startup,
+)
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +42,7 @@ GROUPS = {
     "curves": Group("suboptimality against gradients on the tasks of Negiar et al.", curves.run),
     "progressive": Group("loss over one pass in l1 balls, beside the best fixed point and the peers", progressive.run),
     "softmax": Group("SVRF on Fashion-MNIST, beside its two matrix products in numpy", softmax.run),
+    "covariance": Group("a covariance step, beside numpy, memory and river", covariance.run),
     "completion": Group("steps of matrix completion, beside literal numpy", completion.run),
     "kmeans": Group("steps of the relaxation of k-means, beside literal numpy", kmeans.run),
 }

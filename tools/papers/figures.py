@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from tools.papers import cracco, gap, kerdreux, locatello_completion, locatello_kmeans, negiar
+from tools.papers import cracco, gap, kerdreux, locatello_completion, locatello_covariance, locatello_kmeans, negiar
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,5 +32,6 @@ FIGURES = {
     "kerdreux-groups": Figure("Kerdreux et al. 2018: a latent group lasso from disk", kerdreux.draw_groups),
     "cracco-1": Figure("Cracco et al. 2020, figure 1: a softmax model of Fashion-MNIST, trace norm", cracco.draw),
     "locatello-1": Figure("Locatello et al. 2019, figure 1: the relaxation of k-means", locatello_kmeans.draw),
+    "locatello-2": Figure("Locatello et al. 2019, figures 2 and 3: a block covariance", locatello_covariance.draw),
     "locatello-4": Figure("Locatello et al. 2019, figure 4: completing MovieLens 100k", locatello_completion.draw),
 }
