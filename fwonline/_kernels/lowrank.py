@@ -1,8 +1,8 @@
 """Matrices known at some entries: gradients there, their leading singular pair, iterates held as entries or factors.
 
 Entries are listed by row, column and value. What is dense and mostly zero, the distance to a box, is gathered row by
-row (`starts`, `columns`, `values`, as in CSR; a row with as many values as there are columns has them in their order,
-zeros included, and its `columns` mean nothing). Rows are users, columns items.
+row (`starts`, `columns`, `values`, as in CSR; a row written out whole, zeros included, begins with the number of
+columns in place of a column). Rows are users, columns items.
 """
 
 from __future__ import annotations
@@ -10,7 +10,17 @@ from __future__ import annotations
 from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit
 from fwonline._kernels.symmetric import _lowest_tridiagonal, _orthogonalise
 
-__all__ = ["bias_sweep", "entries", "find", "gradient", "leading_pair", "move_dense", "move_entries", "rebuild"]
+__all__ = [
+    "bias_sweep",
+    "by_row",
+    "entries",
+    "find",
+    "gradient",
+    "leading_pair",
+    "move_dense",
+    "move_entries",
+    "rebuild",
+]
 
 _MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
 
@@ -98,6 +108,24 @@ def gradient(rows, cols, y, fit, count, mean, of_row, of_col, lower, upper, of_b
     return inner, squares, left_over
 
 
+@jit
+def by_row(rows, cols, g, count, m, starts, columns, values):
+    """The entries row by row, in their order within a row."""
+    starts[:] = 0
+    for k in range(count):
+        starts[rows[k] + 1] += 1
+    for i in range(m):
+        starts[i + 1] += starts[i]
+    for k in range(count):
+        at = starts[rows[k]]
+        columns[at] = cols[k]
+        values[at] = g[k]
+        starts[rows[k]] += 1
+    for i in range(m, 0, -1):
+        starts[i] = starts[i - 1]
+    starts[0] = 0
+
+
 @fast_jit
 def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, starts, columns, values):
     """X = keep X + weight u v^T, and its distance to the box times of_box, gathered on the way; answers the sum of its
@@ -123,6 +151,7 @@ def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, starts, column
                 out[j] = of_box * d
                 inner += of_box * d * a
                 squares += d * d
+            columns[count] = n
             count += n
         elif outside > 0:
             for j in range(n):
@@ -148,7 +177,7 @@ def _times(rows, cols, g, count, starts, columns, values, v, m, n, left):
         total = 0.0
         start = starts[i]
         stop = starts[i + 1]
-        if stop - start == n:
+        if stop > start and columns[start] == n:
             row = values[start:stop]
             for j in range(n):
                 total += row[j] * v[j]
@@ -169,7 +198,7 @@ def _minus_times_transposed(rows, cols, g, count, starts, columns, values, left,
         here = left[i]
         start = starts[i]
         stop = starts[i + 1]
-        if stop - start == n:
+        if stop > start and columns[start] == n:
             row = values[start:stop]
             for j in range(n):
                 image[j] -= row[j] * here

@@ -82,9 +82,10 @@ class Factored:
         )  # fmt: skip
         self._set_radius(problem, left_over)
         others, along = self._others(ratings, problem, of_box, rng)
-        u, v, sigma, _ = self.oracle(
-            (m, n), (ratings.rows, ratings.cols, g, count), others, _TOLERANCE * math.sqrt(eta), rng
-        )
+        # The LMO goes through the entries a dozen times: in the order of rows they are twice as fast.
+        gathered = np.empty(m + 1, dtype=np.int64), np.empty(count, dtype=np.uint32), np.empty(count)
+        lowrank.by_row(ratings.rows, ratings.cols, g, count, m, *gathered)
+        u, v, sigma, _ = self.oracle((m, n), others, gathered, _TOLERANCE * math.sqrt(eta), rng)
         self.gap = inner + along + self.radius * sigma
         lowrank.move_entries(self.fit, ratings.rows, ratings.cols, count, 1.0 - eta, -eta * self.radius, u, v)
         self._append(eta, u, v)
@@ -120,18 +121,15 @@ class Factored:
 
     def _others(
         self, ratings: Ratings, problem: Problem, of_box: float, rng: np.random.Generator
-    ) -> tuple[tuple[NDArray, NDArray, NDArray], float]:
-        """Distances to the box, times of_box, at random entries; gathered by row. And their product with X."""
+    ) -> tuple[tuple[NDArray, NDArray, NDArray, int], float]:
+        """Distances to the box, times of_box, at random entries, and their product with X."""
         m, n = ratings.shape
         size = problem.batch if problem.has_box else 0
-        rows = np.sort(rng.integers(0, m, size, dtype=np.uint32))
+        rows = rng.integers(0, m, size, dtype=np.uint32)
         cols = rng.integers(0, n, size, dtype=np.uint32)
         x = self.values(rows, cols)
-        distance = problem.outside(ratings.biases(rows, cols) + x)
-        out = distance != 0.0
-        starts = np.searchsorted(rows[out], np.arange(m + 1))
-        distance = of_box * distance[out]
-        return (starts, cols[out], distance), float(distance @ x[out])
+        distance = of_box * problem.outside(ratings.biases(rows, cols) + x)
+        return (rows, cols, distance, size), float(distance @ x)
 
     def _append(self, eta: float, u: NDArray, v: NDArray) -> None:
         if eta == 1.0:

@@ -59,7 +59,7 @@ def literal_hcgm(known, of_user, of_item, *, radius, beta0, batch, seed, steps):
         whole = mean + of_user[:, None] + of_item + X
         out = (whole - np.clip(whole, 1, 5)) * math.sqrt(k + 1) / beta0
         G = known.matrix(2 * (whole[r, c] - y) + out[r, c])
-        rows, cols = np.sort(rng.integers(0, m, batch, dtype=np.uint32)), rng.integers(0, n, batch, dtype=np.uint32)
+        rows, cols = rng.integers(0, m, batch, dtype=np.uint32), rng.integers(0, n, batch, dtype=np.uint32)
         np.add.at(G, (rows, cols), out[rows, cols])
         rng.standard_normal(n)  # what the LMO's start takes
         u, _, vt = np.linalg.svd(G)
@@ -325,3 +325,20 @@ def test_leading_pair_of_entries_and_gathered_rows():
     assert residual <= 1e-11 * square
     assert abs(basis[0] @ vt[0]) == pytest.approx(1.0, rel=1e-9)
     assert left == pytest.approx(s[0] * u[:, 0] * np.sign(basis[0] @ vt[0]), abs=1e-6)
+
+
+def test_a_user_who_rated_everything_in_any_order(monkeypatch):
+    monkeypatch.setattr(_factored, "_TOLERANCE", 1e-12)
+    users, items = [0] * 30 + [1, 2, 3], [*range(30)[::-1], 4, 5, 6]
+    y = [1.0 + 4.0 * (i % 7) / 6 for i in range(33)]
+    ours = model(radius=9.0, beta0=1.0)
+    ours.store(users[29:], items[29:], y[29:])  # not in the order of the items' positions
+    ours.store(users[:29], items[:29], y[:29])
+    known = Known([*users[29:], *users[:29]], [*items[29:], *items[:29]], [*y[29:], *y[:29]])
+    m, n = known.shape
+    start = ours._ratings.of_user[:m].copy(), ours._ratings.of_item[:n].copy()
+    ours.store([0], [items[29]], [5.0])  # rated again
+    known.y[0] = 5.0
+    ours.advance(3)
+    expected = literal_hcgm(known, *start, radius=9.0, beta0=1.0, batch=50, seed=7, steps=3)
+    assert whole(ours) == pytest.approx(expected, abs=1e-6)
