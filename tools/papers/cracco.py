@@ -54,7 +54,14 @@ class Method:
 METHODS = (
     Method("FW", optim.FW, lambda L, n: optim.FW(schedule=optim.schedules.ShortStep(L / 10)), drawing.BLACK),
     Method("SFW", optim.HazanLuoFW, lambda L, n: optim.HazanLuoFW(batch_size=n // 200), drawing.BLUE),
-    Method("SVRF", optim.SVRF, lambda L, n: optim.SVRF(batch_size=n // 60, epoch=1000), drawing.BLUE, "--"),
+    Method(
+        "SVRF",
+        optim.SVRF,
+        # A first step that is not a whole one: an epoch then goes on from the last one's end.
+        lambda L, n: optim.SVRF(batch_size=n // 60, epoch=200, schedule=optim.schedules.Harmonic(offset=1000.0)),
+        drawing.BLUE,
+        "--",
+    ),
     Method(
         "SCGS",
         optim.SCGS,
