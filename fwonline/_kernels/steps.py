@@ -55,6 +55,8 @@ SMALLEST_SCALE = 1e-100
 SMALLEST_GRADIENT = 1e-280
 # Upkeep (sums taken anew, rounding snapped back into the set) costs O(d): every max(UPKEEP, d) steps it is O(1) a step.
 UPKEEP = 4096
+# What an adaptive schedule accumulates stays a number, whatever a single gap was.
+LARGEST_SUM = 1e300
 
 
 @part
@@ -187,7 +189,7 @@ def step_size(num, cnt):
         scale = num[STEP_A] * num[DIST_SQ]
         gamma = num[GAP] / scale if scale > 0.0 else 0.0
     else:  # ADAGRAD: the gaps seen so far set the scale
-        num[STEP_SUM] += num[GAP] * num[GAP]
+        num[STEP_SUM] = min(num[STEP_SUM] + num[GAP] * num[GAP], LARGEST_SUM)
         gamma = num[STEP_A] * num[GAP] / math.sqrt(num[STEP_SUM]) if num[STEP_SUM] > 0.0 else 0.0
     # The first step off a start that is no point of the simplex must be a whole one.
     if num[W_SQ] == 0.0 and cnt[SET] == SIMPLEX:

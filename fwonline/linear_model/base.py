@@ -136,6 +136,9 @@ class FWLinear(abc.ABC):
         run = self._run
         idx, val = self._features.known(x)
         z = float(run.num[layout.W_SCALE] * coordinates.sparse_dot(run.v, idx, val, 0, idx.size))
+        if run.start_weight and idx.size < len(x):
+            known = self._features.positions
+            z += run.start_weight * math.fsum(value for name, value in x.items() if name not in known)
         if not math.isfinite(z):
             raise SampleError(describe(x) or f"the prediction {z} is not finite")
         return z + float(run.num[layout.INTERCEPT])
@@ -221,7 +224,7 @@ class FWLinear(abc.ABC):
         return targets, None
 
     def _raw_many(self, X: typing.Any, names: typing.Sequence) -> NDArray[np.float64]:
-        weights = np.zeros(len(names))
+        weights = np.full(len(names), self._run.start_weight)
         mine = self._run.weights
         for j, name in enumerate(names):
             position = self._features.positions.get(name)

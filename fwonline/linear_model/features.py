@@ -69,7 +69,19 @@ class FeatureIndex:
         self.positions = {name: j for j, name in enumerate(self.names)}
 
     def add(self, names: Iterable[typing.Any], run: Run) -> None:
-        """Give positions to new features."""
+        """Give positions to new features.
+
+        A set of one dimension, such as a box with bounds by coordinate, speaks of its features by number: then they are
+        the integers below its dimension, all of them there from the first sample on, each in its own place.
+        """
+        if (size := run.fixed_dimension) is not None:
+            for name in names:
+                if not isinstance(name, numbers.Integral) or not 0 <= name < size:
+                    raise SampleError(
+                        f"{run.constraint} has {size} coordinates, so features are the integers 0 to {size - 1}; "
+                        f"the sample brings {name!r}"
+                    )
+            names = range(len(self), size)
         new = sorted(((rank_of(name), name) for name in names), key=lambda pair: pair[0])
         run.grow(np.array([rank for rank, _ in new], dtype=np.int64))
         for _, name in new:
@@ -153,7 +165,7 @@ class FeatureIndex:
         """Positions of named columns, added where new; None if column j stands at position j."""
         if len(self) == len(names) and self.names == list(names):
             return None
-        if not self.names and isinstance(names, range):
+        if not self.names and isinstance(names, range) and run.fixed_dimension is None:
             # The columns of a matrix: each name is its own rank.
             run.grow(np.arange(len(names)))
             self.names = list(names)

@@ -103,6 +103,11 @@ class Run:
         self.cnt[[layout.SET, layout.LOSS_KIND, layout.STEP_KIND]] = kind, loss_kind, step_kind
         self.cnt[layout.FIT_INTERCEPT] = fit_intercept
 
+        # How many features there are where the set says so, and what a feature weighs before it is seen.
+        shape = constraint.shape if kind in (layout.BOX_ARRAYS, GENERIC) else None
+        self.fixed_dimension = None if shape is None else math.prod(shape)
+        self.start_weight = float(np.clip(0.0, p, q)) if kind == layout.BOX else 0.0
+
         self.v = np.zeros(0)
         self.u = np.zeros(0)
         self.rank = np.zeros(0, dtype=np.int64)

@@ -15,9 +15,17 @@ from fwonline import optim, sets
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
 
+
+class Thing:
+    """No number; shown the same in every process, as the names of tests must be."""
+
+    def __repr__(self):
+        return "a thing"
+
+
 VALUES = [
     float("nan"), float("inf"), -float("inf"), 1e200, -1e101, "text", "1.5", b"1.5", bytearray(b"1.5"), None,
-    10**400, 1j, [1.0], {}, object(), np.array([1.0, 2.0]), np.float64("nan"), float,
+    10**400, 1j, [1.0], {}, Thing(), np.array([1.0, 2.0]), np.float64("nan"), float,
 ]  # fmt: skip
 TARGETS = [float("nan"), float("inf"), 1e200, "text", "1.5", b"1", None, 10**400, 1j, [1.0]]
 LABELS = [None, float("nan"), np.float64("nan"), pd.NA, pd.NaT, "a third class", 2, -1]
@@ -222,39 +230,48 @@ def test_shapes():
     assert everything(model) == before
 
 
-def test_a_set_of_one_dimension_refuses_more_features():
-    model = FWRegressor(sets.Box([0.0, 0.0], [1.0, 2.0]), optim.SFW(memory=5), seed=0)
-    model.learn_one({0: 1.0}, 1.0)
-    assert model.violation == 0.0
-    assert model.exact_gap() >= 0.0
-    model.learn_one({1: 1.0}, 1.0)
-    before = everything(model)
-    with pytest.raises(SampleError, match="bounds 2 features"):
-        model.learn_one({0: 1.0, 2: 1.0}, 1.0)
-    with pytest.raises(SampleError, match="bounds 2 features"):
-        model.learn_arrays(np.ones((1, 3)), [1.0])
-    assert everything(model) == before
+FIXED = {
+    "box": sets.Box([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]),
+    "hull": sets.ConvexHull([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+}
 
 
+@pytest.mark.parametrize("constraint", FIXED.values(), ids=FIXED)
 @pytest.mark.parametrize("optimizer", [o for o in OPTIMIZERS if o != "projected"])
-def test_a_set_by_oracle_alone_wants_all_its_features_at_once(optimizer):
-    hull = sets.ConvexHull([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    model = FWRegressor(hull, OPTIMIZERS[optimizer](), seed=0)
+def test_a_set_of_one_dimension_knows_its_features_by_number(optimizer, constraint):
+    model = FWRegressor(constraint, OPTIMIZERS[optimizer](), seed=0)
     empty = everything(model)
-    for x in ({"a": 1.0}, dict.fromkeys("abcd", 1.0)):
-        with pytest.raises(SampleError, match="points of 3 features"):
+    for x in ({"a": 1.0}, {3: 1.0}, {0: 1.0, -1: 1.0}, {0.5: 1.0}):
+        with pytest.raises(SampleError, match=r"has 3 coordinates, so features are the integers 0 to 2; .* brings"):
             model.learn_one(x, 1.0)
         assert everything(model) == empty
-    with pytest.raises(SampleError, match="points of 3 features"):
+    with pytest.raises(SampleError, match="the sample brings 3"):
         model.learn_arrays(np.ones((2, 4)), [1.0, 1.0])
     assert everything(model) == empty
-    model.learn_one(dict.fromkeys("abc", 1.0), 1.0)
+    model.learn_one({2: 1.0}, 1.0)
+    assert model.violation == 0.0
     before = everything(model)
-    with pytest.raises(SampleError, match="points of 3 features"):
-        model.learn_one({"a": 1.0, "d": 1.0}, 1.0)
+    with pytest.raises(SampleError, match="the sample brings 'd'"):
+        model.learn_one({2: 1.0, "d": 1.0}, 1.0)
     assert everything(model) == before
-    model.learn_one({"b": 1.0}, 1.0)
-    assert model.n_samples == 2
+
+
+def test_bounds_by_coordinate_hold_for_the_feature_of_that_number():
+    model = FWRegressor(sets.Box([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]), optim.SFW(memory=50), seed=0)
+    for _ in range(200):  # the last one is seen first
+        model.learn_one({2: 1.0}, 10.0)
+        model.learn_one({0: 1.0}, 10.0)
+    assert model.weights == pytest.approx({2: 3.0, 0: 1.0}, abs=1e-3)
+
+
+def test_a_feature_never_seen_weighs_what_it_will_when_it_is():
+    model = FWRegressor(sets.Box(1.0, 2.0), optim.SFW(memory=5), seed=0)
+    x = {"a": 1.0, "b": 3.0}
+    assert model.predict_one(x) == 4.0
+    model.learn_one({"a": 1.0}, 2.0)
+    expected = model.predict_one(x)
+    model.learn_one(x, 2.0)
+    assert model.last_sample.prediction == expected
 
 
 @pytest.mark.parametrize(
