@@ -76,7 +76,7 @@ class FeatureIndex:
         """
         if (size := run.fixed_dimension) is not None:
             for name in names:
-                if not isinstance(name, numbers.Integral) or not 0 <= name < size:
+                if not isinstance(name, int | np.integer) or not 0 <= name < size:
                     raise SampleError(
                         f"{run.constraint} has {size} coordinates, so features are the integers 0 to {size - 1}; "
                         f"the sample brings {name!r}"
