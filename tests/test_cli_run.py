@@ -303,5 +303,5 @@ def test_version_and_list(capsys):
     assert capsys.readouterr().out == f"fwonline {fwonline.__version__}\n"
     assert main(["list"]) == 0
     out = capsys.readouterr().out
-    assert "fwonline.linear_model\n  FWClassifier, FWRegressor\n" in out
+    assert "fwonline.linear_model\n  FWClassifier, FWRegressor, FWSoftmax\n" in out
     assert "\n  Feasibility, Gap, Metric, Regret, Throughput\n" in out

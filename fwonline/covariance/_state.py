@@ -36,6 +36,8 @@ class State:
     It grows by features as a :class:`~fwonline.linear_model.features.FeatureIndex` asks it to.
     """
 
+    fixed_dimension: int | None = None  # features may always be added
+
     def __init__(
         self,
         method: str,

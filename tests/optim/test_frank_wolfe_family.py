@@ -498,7 +498,7 @@ def test_bounds_of_features_that_no_sample_has_shown_yet(name):
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         model.learn_one(dict(list(enumerate(x.tolist()))[: 2 if i < 15 else 4]), label)
         assert model.violation == 0.0
-    with pytest.raises(ValueError, match="bounds 4 features"):
+    with pytest.raises(ValueError, match="has 4 coordinates"):
         model.learn_one({9: 1.0}, 0.0)
 
 
