@@ -52,6 +52,8 @@ class FeatureIndex:
     def __init__(self) -> None:
         self.positions: dict[typing.Any, int] = {}
         self.names: list[typing.Any] = []
+        # How many features there were when they were last seen to be the numbers from 0 on; -1 for never.
+        self._numbered = -1
         self._size = -1
         self._first: typing.Any = _NO_KEY
         self._keys: tuple | None = None
@@ -94,6 +96,7 @@ class FeatureIndex:
             del self.positions[name]
         if len(self.names) > count:
             del self.names[count:]
+            self._numbered = -1
             run.shrink(count)
         self._forget_buffer()
 
@@ -163,13 +166,18 @@ class FeatureIndex:
 
     def columns(self, names: typing.Sequence[typing.Any], run: Run) -> NDArray[np.uint32] | None:
         """Positions of named columns, added where new; None if column j stands at position j."""
-        if len(self) == len(names) and self.names == list(names):
+        numbered = isinstance(names, range)
+        if numbered and len(names) == len(self) == self._numbered:
             return None
-        if not self.names and isinstance(names, range) and run.fixed_dimension is None:
+        if len(self) == len(names) and self.names == list(names):
+            self._numbered = len(names) if numbered else -1
+            return None
+        if not self.names and numbered and run.fixed_dimension is None:
             # The columns of a matrix: each name is its own rank.
             run.grow(np.arange(len(names)))
             self.names = list(names)
             self.positions = dict(zip(names, names, strict=True))
+            self._numbered = len(names)
             return None
         new = [name for name in names if name not in self.positions]
         if new:
