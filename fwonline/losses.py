@@ -37,7 +37,6 @@ import typing
 import numba as nb
 import numpy as np
 from river import optim as river_optim
-from river import utils as river_utils
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -356,9 +355,3 @@ _COMPILED: dict[type, tuple[int, tuple[str, ...]]] = {
 def is_binary(loss: typing.Any) -> bool:
     """Whether a loss speaks of 0/1 labels."""
     return isinstance(loss, _river.BinaryLoss)
-
-
-def mean_function(loss: typing.Any, z: float) -> float:
-    """The probability of the positive class at the raw prediction z."""
-    mean_func = getattr(loss, "mean_func", None)
-    return float(mean_func(z)) if mean_func is not None else float(river_utils.math.sigmoid(z))

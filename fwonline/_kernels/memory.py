@@ -4,14 +4,14 @@ Rows live one after another in a circular pool (``pool_idx``, ``pool_val``); sin
 never fragments. ``rows[i]`` is (start, length, stamp of the last batch drawn), ``duals[i]`` is (alpha_i, y_i,
 ||x_i||_inf). The same kernels run on a whole CSR matrix offline: its rows are then the pool.
 
-Rounding. u is a long sum of additions and removals, and each of them errs by at most 2^-53 times the largest value
-that the entry can have, MASS = sum_i |alpha_i| ||x_i||_inf. DRIFT adds these up; when it passes
-``MASS * max(REFRESH, n)`` the sum is taken anew from the memory. So at all times
+Rounding. u is a long sum of additions and removals. Each rounds three times, the change of alpha_i, its product with
+x_ij and the sum, and errs by at most 5 * 2^-53 times MASS = sum_i |alpha_i| ||x_i||_inf, the largest value that an
+entry can have. DRIFT adds up MASS; when it passes ``MASS * max(REFRESH, n)`` the sum is taken anew from the memory. So
 
-    |u_j - exact u_j| <= 2^-53 * (max(REFRESH, n) + 2 n) * MASS,
+    |u_j - exact u_j| <= 5 * 2^-53 * (max(REFRESH, n) + 2 n) * MASS,
 
-1.2e-10 of MASS for memories up to a million, at an amortised cost of n / max(REFRESH, n) <= 1 row a step. A sample of
-huge values raises DRIFT so much that the sum is taken anew as soon as it has left.
+6e-10 of MASS for memories up to a million. While MASS keeps its size that costs n / max(REFRESH, n) <= 1 row a step;
+when it falls far, as when a sample of huge values leaves or all derivatives vanish, the sum is taken anew at once.
 """
 
 from __future__ import annotations

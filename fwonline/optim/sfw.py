@@ -188,8 +188,8 @@ class SFW(Optimizer):
     :math:`\kappa \le n` of equation 34 (Theorem 1). The gap of each step, :math:`\langle r, w - s \rangle`, is an
     estimate of the Frank-Wolfe gap (equation 31) that becomes exact as the derivatives settle.
 
-    Rounding in r is bounded by :math:`2^{-53} (\max(2^{20}, n) + 2n)` times the largest sum the memory could have
-    given an entry; it is taken anew from the memory before it could exceed that.
+    Rounding in r is bounded by :math:`5 \cdot 2^{-53} (\max(2^{20}, n) + 2n)` times the largest sum the memory could
+    have given an entry; it is taken anew from the memory before it could exceed that.
 
     References
     ----------

@@ -7,7 +7,7 @@ import typing
 import numpy as np
 
 from fwonline._kernels import layout
-from fwonline.optim.run import GENERIC, Rows, Run, resized
+from fwonline.optim.run import Rows, Run, resized
 
 __all__ = ["StreamRun"]
 
@@ -62,7 +62,7 @@ class StreamRun(Run):
 
     def _remember(self) -> None:
         """By parts: keep the iterate that a step leaves."""
-        if self.cnt[layout.SET] in (GENERIC, *range(layout.L2, GENERIC)):
+        if self.cnt[layout.SET] > layout.UNIT_SIMPLEX:
             self.old[: self.n_features] = self.v[: self.n_features]
 
 
