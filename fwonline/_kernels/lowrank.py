@@ -8,7 +8,7 @@ columns in place of a column). Rows are users, columns items.
 from __future__ import annotations
 
 from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit
-from fwonline._kernels.symmetric import _lowest_tridiagonal, _orthogonalise
+from fwonline._kernels.symmetric import lowest_tridiagonal, orthogonalise
 
 __all__ = [
     "bias_sweep",
@@ -238,12 +238,12 @@ def leading_pair(rows, cols, g, count, starts, columns, values, m, n, basis, lef
             for j in range(n):
                 along += row[j] * image[j]
             on[length] = along
-            off[length] = _orthogonalise(image, basis, length + 1, n)
+            off[length] = orthogonalise(image, basis, length + 1, n)
             spread = max(spread, abs(along) + off[length])
             length += 1
             if spread == 0.0:
                 return 0.0, 0.0, products
-            theta = _lowest_tridiagonal(on, off, length, min(theta, along), y, work)
+            theta = lowest_tridiagonal(on, off, length, min(theta, along), y, work)
             rest = off[length - 1]
             residual = rest * abs(y[length - 1])
             done = residual <= tol * abs(theta) or rest <= 1e-14 * spread or products >= limit

@@ -11,7 +11,20 @@ import math
 
 from fwonline._kernels.layout import fast_jit, fast_part, jit
 
-__all__ = ["blend", "combine", "lowest", "moment", "move", "multiply", "sample", "size", "squared_clip", "threshold"]
+__all__ = [
+    "blend",
+    "combine",
+    "lowest",
+    "lowest_tridiagonal",
+    "moment",
+    "move",
+    "multiply",
+    "orthogonalise",
+    "sample",
+    "size",
+    "squared_clip",
+    "threshold",
+]
 
 # Rounds of Newton's method and of the Lanczos iteration that no matrix met so far has needed.
 _MAX_ROUNDS = 100
@@ -256,7 +269,7 @@ def multiply(g, n, v, image):
 
 
 @jit
-def _lowest_tridiagonal(on, off, count, upper, y, work):
+def lowest_tridiagonal(on, off, count, upper, y, work):
     """The lowest eigenvalue of a tridiagonal matrix, at most `upper`, by bisection; its eigenvector to y.
 
     Below the lowest eigenvalue the shifted matrix is positive definite: elimination needs no pivots.
@@ -307,7 +320,7 @@ def _lowest_tridiagonal(on, off, count, upper, y, work):
 
 
 @fast_part
-def _orthogonalise(image, basis, count, n):
+def orthogonalise(image, basis, count, n):
     """Take from the image what lies along the first rows of the basis; answers the norm of what is left."""
     for k in range(count):
         along = 0.0
@@ -346,10 +359,10 @@ def lowest(g, n, basis, image, on, off, y, work, tol, limit):
             for j in range(n):
                 along += row[j] * image[j]
             on[count - 1] = along
-            coupling = _orthogonalise(image, basis, count, n)
+            coupling = orthogonalise(image, basis, count, n)
             off[count - 1] = coupling
             # By interlacing, the lowest eigenvalue only falls as the basis grows.
-            theta = _lowest_tridiagonal(on, off, count, min(theta, along), y, work)
+            theta = lowest_tridiagonal(on, off, count, min(theta, along), y, work)
             residual = coupling * abs(y[count - 1])
             spread = max(spread, abs(along) + coupling)
             # A coupling of zero up to rounding: the basis spans an invariant subspace.

@@ -10,6 +10,7 @@ import math
 import typing
 
 from fwonline._kernels import symmetric
+from fwonline.optim.schedules import EXACT, STOCHASTIC, momentum
 
 if typing.TYPE_CHECKING:
     from fwonline.covariance._state import State
@@ -52,7 +53,7 @@ class Mean:
         )
 
     def steps(self, k: int, beta0: float) -> tuple[float, float]:
-        return 2.0 / (k + 1), beta0 / math.sqrt(k + 1)
+        return EXACT.eta(k), EXACT.beta(k, beta0)
 
 
 class Momentum:
@@ -63,7 +64,7 @@ class Momentum:
     beta0 = 1.0
 
     def enter(self, state: State, share: float, weight: float) -> None:
-        rho = 4.0 / (state.next_step + 7) ** (2 / 3)
+        rho = momentum(state.next_step)
         # X stays where it is until the batch is full: its share enters d with the batch's first sample.
         first = state.waiting == 0
         keep, of_x = (1.0 - rho, rho) if first else (1.0, 0.0)
@@ -71,7 +72,7 @@ class Momentum:
         symmetric.blend(state.m, state.x, state.n, keep, of_x, -rho * unbiased / state.batch, state.delta)
 
     def steps(self, k: int, beta0: float) -> tuple[float, float]:
-        return 9.0 / (k + 8), beta0 / math.sqrt(k + 8)
+        return STOCHASTIC.eta(k), STOCHASTIC.beta(k, beta0)
 
 
 METHODS: dict[str, Method] = {"mean": Mean(), "shcgm": Momentum()}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import typing
 
 import numpy as np
 
 from fwonline._kernels import symmetric
+from fwonline._kernels.room import check_room, longer
 from fwonline.covariance._methods import METHODS
 from fwonline.exceptions import SampleError
 
@@ -106,8 +106,8 @@ class State:
             # Packed rows only ever grow at the end; features that trickle in cost a copy for every eighth of them.
             capacity = max(n, self.mean.size + self.mean.size // 8, 8)
             _check_memory(capacity)
-            self.x, self.m = (_longer(a, symmetric.size(capacity)) for a in (self.x, self.m))
-            self.mean, self.v = (_longer(a, capacity) for a in (self.mean, self.v))
+            self.x, self.m = (longer(a, symmetric.size(capacity)) for a in (self.x, self.m))
+            self.mean, self.v = (longer(a, capacity) for a in (self.mean, self.v))
             self._scratch(capacity)
         self.n = n
 
@@ -210,20 +210,9 @@ class State:
         self._buffers(64)
 
 
-def _longer(array: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    out = np.zeros(count)
-    out[: array.size] = array
-    return out
-
-
 def _check_memory(n: int) -> None:
     """Raise before three packed matrices of n rows are asked for that this machine cannot hold."""
-    need = 3 * 8 * symmetric.size(n)
     try:
-        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not every system tells
-        return
-    if need > have:
-        raise SampleError(
-            f"the covariance of {n} features takes {need / 2**30:.1f} GiB, this machine has {have / 2**30:.1f} GiB"
-        )
+        check_room(f"the covariance of {n} features", 3 * 8.0 * symmetric.size(n))
+    except MemoryError as error:
+        raise SampleError(str(error)) from error

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import typing
 
 from fwonline.optim.composite import CompositeOptimizer, check_positive
+from fwonline.optim.schedules import EXACT
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.composite import CompositeState
@@ -64,7 +64,7 @@ class HCGM(CompositeOptimizer):
 
     def _step(self, run: CompositeState) -> None:
         k = run.k
-        eta, beta = 2 / (k + 1), self.beta0 / math.sqrt(k + 1)
+        eta, beta = EXACT.eta(k), EXACT.beta(k, self.beta0)
         run.direction = run.objective.gradient(run.x)
         v = run.direction + run.smoothed_gradient(beta)
         s = run.lmo(v, eta)

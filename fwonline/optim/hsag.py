@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import typing
 
 from fwonline.optim.base import check_count
 from fwonline.optim.composite import CompositeOptimizer, check_positive
+from fwonline.optim.schedules import EXACT
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.composite import CompositeState
@@ -73,7 +73,7 @@ class HSAGFW(CompositeOptimizer):
 
     def _step(self, run: CompositeState) -> None:
         k, n = run.k, run.objective.n
-        eta, beta = 2 / (k + 1), self.beta0 / math.sqrt(k + 1)
+        eta, beta = EXACT.eta(k), EXACT.beta(k, self.beta0)
         for i in run.rng.choice(n, min(self.batch_size, n), replace=False):
             run.direction += run.objective.renew(run.x, int(i))
         v = run.direction + run.smoothed_gradient(beta)

@@ -6,6 +6,7 @@ A schedule of one's own subclasses :class:`Schedule` and answers :meth:`Schedule
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 import typing
 
@@ -13,7 +14,18 @@ from river import base
 
 from fwonline._kernels import steps
 
-__all__ = ["AdaGradStep", "CurvatureStep", "Harmonic", "Power", "Schedule", "ShortStep"]
+__all__ = [
+    "EXACT",
+    "STOCHASTIC",
+    "AdaGradStep",
+    "CurvatureStep",
+    "Harmonic",
+    "Homotopy",
+    "Power",
+    "Schedule",
+    "ShortStep",
+    "momentum",
+]
 
 
 class Schedule(base.Base, abc.ABC):
@@ -221,3 +233,55 @@ class AdaGradStep(Schedule):
 
     def _compiled(self):
         return steps.ADAGRAD, float(self.scale), 0.0, 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Homotopy:
+    r"""Step and smoothing of the homotopy methods, which fade together.
+
+    .. math::
+        \eta_k = \frac{1 + \text{shift}}{k + \text{shift}}, \qquad \beta_k = \frac{\beta_0}{\sqrt{k + \text{shift}}},
+        \qquad k = 1, 2, \dots
+
+    The first step is a whole one. :data:`EXACT` (shift 1) is what HCGM (Yurtsever et al. 2018) and H-SAG-CGM (Dresdner
+    et al. 2022) take, :data:`STOCHASTIC` (shift 8) what SHCGM (Locatello et al. 2019) takes.
+
+    Parameters
+    ----------
+    shift
+        By how much k is shifted, >= 0.
+
+    Examples
+    --------
+    >>> from fwonline.optim.schedules import EXACT, STOCHASTIC
+    >>> EXACT.eta(3), EXACT.beta(3, beta0=4.0)
+    (0.5, 2.0)
+    >>> STOCHASTIC.eta(10), STOCHASTIC.beta(1, beta0=1.0)
+    (0.5, 0.3333333333333333)
+    """
+
+    shift: float
+
+    def eta(self, k: int) -> float:
+        """Return the step size of step number k = 1, 2, ..."""
+        return (1.0 + self.shift) / (k + self.shift)
+
+    def beta(self, k: int, beta0: float) -> float:
+        """Return the smoothing of step number k = 1, 2, ..."""
+        return beta0 / math.sqrt(k + self.shift)
+
+
+EXACT = Homotopy(1.0)
+STOCHASTIC = Homotopy(8.0)
+
+
+def momentum(k: int) -> float:
+    r"""Return :math:`\rho_k = 4 / (k + 7)^{2/3}`, the weight of step k's sample in SHCGM's gradient estimate.
+
+    Examples
+    --------
+    >>> from fwonline.optim.schedules import momentum
+    >>> round(momentum(1), 9), round(momentum(20), 9)
+    (1.0, 0.444444444)
+    """
+    return 4.0 / (k + 7) ** (2.0 / 3.0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import typing
 
 from fwonline.optim.composite import CompositeOptimizer, check_positive
+from fwonline.optim.schedules import STOCHASTIC, momentum
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.composite import CompositeState
@@ -68,7 +68,7 @@ class SHCGM(CompositeOptimizer):
 
     def _step(self, run: CompositeState) -> None:
         k = run.k
-        eta, beta, rho = 9 / (k + 8), self.beta0 / math.sqrt(k + 8), 4 / (k + 7) ** (2 / 3)
+        eta, beta, rho = STOCHASTIC.eta(k), STOCHASTIC.beta(k, self.beta0), momentum(k)
         run.direction += rho * (run.objective.sample(run.x, run.rng) - run.direction)
         v = run.direction + run.smoothed_gradient(beta)
         s = run.lmo(v, eta)

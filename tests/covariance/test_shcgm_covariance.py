@@ -10,6 +10,7 @@ import pytest
 from literal import project_l1, running_mean, shcgm
 from river import base, checks, covariance, preprocessing
 
+from fwonline._kernels import room
 from fwonline.covariance import SHCGMCovariance, _state
 from fwonline.datasets import BlockCovariance
 from fwonline.exceptions import SampleError
@@ -346,7 +347,7 @@ def test_more_features_than_memory_holds_are_refused_before_allocating(monkeypat
     model = SHCGMCovariance(seed=0)
     model.update({"a": 1.0, "b": 2.0})
     before = codec.dumps(model)
-    monkeypatch.setattr(_state.os, "sysconf", lambda name: 1 << 10)
+    monkeypatch.setattr(room.os, "sysconf", lambda name: 1 << 10)
     with pytest.raises(SampleError, match=r"covariance of 1000 features takes 0.0 GiB"):
         model.update(dict.fromkeys(range(998), 1.0))
     assert codec.dumps(model) == before
