@@ -41,6 +41,9 @@ SET_P, SET_Q = 18, 19          # radius; or lower and upper
 STEP_A, STEP_B, STEP_C = 20, 21, 22
 RHO_A, RHO_B, RHO_C = 23, 24, 25  # a momentum's own schedule
 LOSS_SUM = 26      # of all predictions made before learning
+DIAMETER = 27      # of the set, among the features known
+STEEPEST = 28      # the longest gradient met, or a bound of all that was given
+LIMIT = 29         # what gradients are shortened to
 NUM = 32           # the scalars' count; bounds by coordinate follow
 
 # --- cnt: integers ---

@@ -184,7 +184,7 @@ def step_size(num, cnt):
         age = t % np.int64(period) if period > 0.0 else t
         gamma = max(2.0 / (age + num[STEP_A]), num[STEP_B])
     elif kind == POWER:
-        gamma = (t + 1.0) ** -num[STEP_A]
+        gamma = num[STEP_B] * (t + 1.0) ** -num[STEP_A]
     elif kind == SHORT:  # the minimiser of the quadratic upper bound with constant L
         scale = num[STEP_A] * num[DIST_SQ]
         gamma = num[GAP] / scale if scale > 0.0 else 0.0

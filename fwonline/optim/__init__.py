@@ -1,6 +1,7 @@
 """Projection-free optimizers, online inside an estimator and offline through ``minimize``."""
 
 from fwonline.optim import river, schedules
+from fwonline.optim.adaptive_ofw import AdaptiveOFW
 from fwonline.optim.away import AwayFW
 from fwonline.optim.base import Optimizer
 from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
@@ -37,6 +38,7 @@ __all__ = [
     "SHCGM",
     "STORC",
     "SVRF",
+    "AdaptiveOFW",
     "AwayFW",
     "Bracket",
     "Equals",

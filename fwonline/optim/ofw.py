@@ -31,7 +31,9 @@ from fwonline._kernels.layout import (
 )
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.memory_run import MemoryRun
+from fwonline.optim.ofw_adversarial import AdversarialRun
 from fwonline.optim.one_sample import enter as enter_recursive
+from fwonline.optim.regret_run import check_gradient_bound
 from fwonline.optim.run import resized
 from fwonline.optim.schedules import Power, Schedule
 from fwonline.optim.stream_run import StreamRun
@@ -338,28 +340,50 @@ class OFW(Optimizer):
 
     :attr:`is_exact` tells which one is running.
 
-    When to use it: where regret is what counts, and losses may be anything, not a sample of one distribution.
+    With ``adversarial`` it follows the gradients met, each at the point that was played, and a pull back to where it
+    began (Hazan 2016, algorithm 27; regularised follow-the-leader, one Frank-Wolfe step a round):
+
+    .. math::
+        s_t = \arg\min_{s \in C} \Big\langle \sum_{\tau < t} \nabla f_\tau(w_\tau) + \frac{2}{\eta_t} (w_t - w_1), s
+        \Big\rangle, \qquad w_{t+1} = w_t + \min(1, 2 t^{-a}) (s_t - w_t), \qquad \eta_t = \frac{D}{2 G T^{3/4}},
+
+    D the diameter of C, G the longest gradient met, T the ``horizon``, or t where that is not known. Where the origin
+    is no point of C, :math:`w_1` is the atom of the first gradient.
+
+    When to use it: where regret is what counts. As it is where losses are a sample of one distribution, or nearly; with
+    ``adversarial`` where they may be anything, linear for instance, or where there are many features, since a round
+    then costs little and nothing is kept. For streams that drift: :class:`AdaptiveOFW`.
 
     Parameters
     ----------
     a
-        Exponent of the step, in (0, 1]; 1/2 for stochastic losses of Lipschitz gradient.
+        Exponent of the step, in (0, 1]; 1/2 is what the theorems ask for.
     memory
         Samples kept for losses other than the squared one, >= 1.
     max_features
         The largest d for which the d x d statistics of a squared loss are kept.
+    adversarial
+        Whether to follow the regularised sum of gradients; ``memory`` and ``max_features`` are then not used.
+    horizon
+        T, rounds to be played, >= 1, where that is known; for ``adversarial``.
+    gradient_bound
+        G, > 0, where it is known: longer gradients are shortened to it. By default the longest one met. For
+        ``adversarial``.
 
     Notes
     -----
     Cost of a round: with statistics O(non-zeros^2 + d) on l1 balls and simplices and O(d^2) on other sets; with samples
     the non-zeros of all that is kept; by recursion the non-zeros of the sample. Memory: 8 d^2 bytes, or the samples.
+    With ``adversarial``: the non-zeros of the sample and of w on l1 balls and simplices, O(d) on other sets.
 
-    For smooth stochastic losses the regret after T rounds is :math:`\tilde O(\sqrt T)`, for adversarial ones
-    :math:`O(T^{3/4})`; see [1]_ for the step each case asks for.
+    For smooth stochastic losses the regret after T rounds is :math:`\tilde O(\sqrt T)`. For adversarial ones it is at
+    most :math:`8 G D T^{3/4}` with ``adversarial``, ``horizon`` = T and a = 1/2 (Theorem 7.3 of [2]_), and
+    :math:`O(T^{3/4})` with t in place of T.
 
     References
     ----------
     .. [1] E. Hazan, S. Kale, `Projection-free Online Learning <https://arxiv.org/abs/1206.4657>`_, ICML 2012.
+    .. [2] E. Hazan, `Introduction to Online Convex Optimization <https://arxiv.org/abs/1909.05207>`_, 2016, chapter 7.
 
     Examples
     --------
@@ -374,19 +398,38 @@ class OFW(Optimizer):
     (0.5, 0.5)
     """
 
-    _run_class = OFWRun
-
-    def __init__(self, a: float = 0.5, memory: int = 1000, max_features: int = 1000):
+    def __init__(
+        self,
+        a: float = 0.5,
+        memory: int = 1000,
+        max_features: int = 1000,
+        adversarial: bool = False,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+    ):
         if not 0.0 < a <= 1.0:
             raise ValueError(f"a must be in (0, 1], got {a!r}")
         check_count("memory", memory)
         check_count("max_features", max_features)
+        if horizon is not None:
+            check_count("horizon", horizon)
+        check_gradient_bound(gradient_bound)
+        for name, value in (("horizon", horizon), ("gradient_bound", gradient_bound)):
+            if value is not None and not adversarial:
+                raise ValueError(f"{name} is for adversarial=True alone, got {value!r}")
         self.a = a
         self.memory = memory
         self.max_features = max_features
+        self.adversarial = adversarial
+        self.horizon = horizon
+        self.gradient_bound = gradient_bound
+
+    @property
+    def _run_class(self) -> type:  # type: ignore[override]
+        return AdversarialRun if self.adversarial else OFWRun
 
     def _schedule(self) -> Schedule:
-        return Power(self.a)
+        return Power(self.a, factor=2.0 if self.adversarial else 1.0)
 
     @property
     def is_exact(self) -> bool:

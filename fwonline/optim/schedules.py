@@ -105,12 +105,14 @@ class Harmonic(Schedule):
 
 
 class Power(Schedule):
-    r""":math:`\gamma_t = (t + 1)^{-a}`; with a = 1/2 the step of Hazan and Kale's online Frank-Wolfe.
+    r""":math:`\gamma_t = \min(1, c\, (t + 1)^{-a})`; with a = 1/2 the step of Hazan and Kale's online Frank-Wolfe.
 
     Parameters
     ----------
     a
         The exponent, in [0, 1].
+    factor
+        c, in (0, inf).
 
     Examples
     --------
@@ -119,16 +121,19 @@ class Power(Schedule):
     0.5
     """
 
-    def __init__(self, a: float = 0.5):
+    def __init__(self, a: float = 0.5, factor: float = 1.0):
         if not 0.0 <= a <= 1.0:
             raise ValueError(f"a must be in [0, 1], got {a!r}")
+        if not 0.0 < factor < math.inf:
+            raise ValueError(f"factor must be a positive finite number, got {factor!r}")
         self.a = a
+        self.factor = factor
 
     def gamma(self, t: int, gap: float, dist_sq: float) -> float:
-        return (t + 1.0) ** -self.a
+        return min(1.0, self.factor * (t + 1.0) ** -self.a)
 
     def _compiled(self):
-        return steps.POWER, float(self.a), 0.0, 0.0
+        return steps.POWER, float(self.a), float(self.factor), 0.0
 
 
 class ShortStep(Schedule):

@@ -12,6 +12,8 @@ OPTIMIZERS = {
     "momentum": optim.MomentumFW,
     "one-sample": optim.OneSampleFW,
     "ofw": lambda: optim.OFW(memory=40),
+    "ofw-adversarial": lambda: optim.OFW(adversarial=True),
+    "adaptive": lambda: optim.AdaptiveOFW(horizon=50),
     "projected": lambda: optim.ProjectedSGD(0.1),
 }
 SETS = {
@@ -40,7 +42,7 @@ def everything(model):
         "scalars": run.num.tobytes(),
         "counts": run.cnt.tobytes(),
     }
-    for name in ("v", "u", "rank", "old", "b", "m"):
+    for name in ("v", "u", "rank", "old", "b", "m", "anchor", "total"):
         if hasattr(run, name):
             known[name] = getattr(run, name)[:d].tobytes()
     if hasattr(run, "H"):

@@ -247,6 +247,87 @@ class OFWOracle(Oracle):
         self.step(self.estimate)
 
 
+class AdversarialOFWOracle(Oracle):
+    """Hazan 2016, algorithm 27: the gradients where points were played, their sum regularised around w_1."""
+
+    def __init__(self, *args, horizon=None, bound=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.horizon, self.bound = horizon, bound
+        self.gradients = []
+        self.start = None
+
+    def enter(self, x, y, alpha):
+        g = alpha * x
+        if self.bound is not None and np.linalg.norm(g) > self.bound:
+            g = g * (self.bound / np.linalg.norm(g))
+        self.gradients.append(g)
+
+    def act(self):
+        if self.start is None:
+            self.start = self.w
+            if not self.constraint.contains(self.w):
+                self.step(self.gradients[0])
+                self.start = self.w
+                return
+        longest = max([self.bound or 0.0, *(np.linalg.norm(g) for g in self.gradients[:-1])])
+        rounds = self.horizon or len(self.gradients)
+        pull = 4.0 * longest * rounds**0.75 / self.constraint.diameter(self.w.size)  # 2 / eta_t
+        r = sum(self.gradients[:-1], np.zeros(self.w.size)) + pull * (self.w - self.start)
+        if isinstance(self.constraint, Translated | sets.KSparseBall | sets.ConvexHull) and not r.any():
+            self.t += 1  # no point is better than another
+            return
+        self.step(r / len(self.gradients))
+
+
+class AdaptiveOFWOracle(Oracle):
+    """Garber, Kretzu 2022: gradient descent by blocks, w in the set near to y, which may lie outside."""
+
+    def __init__(self, *args, horizon, block, tolerance, bound=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.horizon, self.block, self.tolerance, self.bound = horizon, block, tolerance, bound
+        self.y = self.w
+        self.gradients = []
+        self.longest = bound or 0.0
+        self.n_lmo = 0
+
+    def enter(self, x, y, alpha):
+        self.gradients.append(alpha * x)
+
+    def atom(self, g):
+        self.n_lmo += 1
+        return atom_of(self.constraint, g, self.w)
+
+    def act(self):
+        if not self.t and not self.constraint.contains(self.w):
+            self.w = self.y = self.atom(self.gradients[0])
+        self.t += 1
+        if len(self.gradients) < self.block:
+            return
+        g = np.mean(self.gradients, axis=0)
+        self.gradients = []
+        s = self.atom(g)
+        self.gap = float(g @ (self.w - s))
+        if self.bound is not None and np.linalg.norm(g) > self.bound:
+            g = g * (self.bound / np.linalg.norm(g))
+        self.longest = max(self.longest, np.linalg.norm(g))
+        diameter = self.constraint.diameter(self.w.size)
+        if self.longest > 0.0:
+            self.y = self.y - diameter / (self.longest * np.sqrt(self.block * self.horizon)) * self.block * g
+        eps = self.tolerance * diameter**2
+        while not self.near(eps):
+            self.y = self.y + (2.0 / 3.0) * (self.w - self.y)
+
+    def near(self, eps):
+        while True:
+            r = self.w - self.y
+            if r @ r <= 3.0 * eps:
+                return True
+            away = self.w - self.atom(r)
+            if r @ away <= eps:
+                return False
+            self.w = self.w - min(1.0, (r @ away) / (away @ away)) * away
+
+
 class ProjectedOracle(Oracle):
     """Projected stochastic gradient descent, by the set's own projection."""
 

@@ -19,6 +19,8 @@ OPTIMIZERS = {
     "momentum": lambda: optim.MomentumFW(batch_size=5),
     "one-sample": optim.OneSampleFW,
     "ofw": lambda: optim.OFW(memory=10_000),
+    "ofw-adversarial": lambda: optim.OFW(adversarial=True),
+    "adaptive": lambda: optim.AdaptiveOFW(horizon=100),
     "projected": lambda: optim.ProjectedSGD(0.1),
 }
 SETS = {
@@ -337,6 +339,13 @@ def test_other_mistakes_are_named():
         (lambda: optim.OFW(a=1.5), r"a must be in \(0, 1\]"),
         (lambda: optim.OFW(memory=0), "memory must be"),
         (lambda: optim.OFW(max_features=0), "max_features must be"),
+        (lambda: optim.OFW(adversarial=True, horizon=0), "horizon must be an integer >= 1, got 0"),
+        (lambda: optim.OFW(adversarial=True, gradient_bound=0.0), "gradient_bound must be a positive finite number"),
+        (lambda: optim.OFW(horizon=100), "horizon is for adversarial=True alone, got 100"),
+        (lambda: optim.AdaptiveOFW(horizon=0), "horizon must be an integer >= 1"),
+        (lambda: optim.AdaptiveOFW(block=0), "block must be an integer >= 1"),
+        (lambda: optim.AdaptiveOFW(tolerance=0.0), r"tolerance must be in \[1e-8, 1\], or None, got 0.0"),
+        (lambda: optim.AdaptiveOFW(gradient_bound=np.inf), "gradient_bound must be a positive finite number, or None"),
         (lambda: optim.ProjectedSGD(0.0), "step must be a positive finite number"),
         (lambda: optim.ProjectedSGD(np.inf), "step must be a positive finite number"),
         (lambda: optim.ProjectedSGD(1.0, 2.0), r"power must be in \[0, 1\]"),
@@ -344,6 +353,7 @@ def test_other_mistakes_are_named():
         (lambda: Harmonic(floor=1.5), "floor must be"),
         (lambda: Harmonic(restart=0), "restart must be"),
         (lambda: optim.schedules.Power(1.5), "a must be"),
+        (lambda: optim.schedules.Power(factor=0.0), "factor must be a positive finite number"),
         (lambda: ShortStep(0.0), "lipschitz must be"),
         (lambda: AdaGradStep(-1.0), "scale must be"),
     ],
@@ -359,7 +369,8 @@ def test_optimizers_show_and_clone_their_parameters():
         (optim.SFW(schedule=Harmonic(floor=0.1)), "schedule=Harmonic(offset=2.0, floor=0.1, restart=None))"),
         (optim.MomentumFW(3), "MomentumFW(batch_size=3)"),
         (optim.OneSampleFW(0.5), "OneSampleFW(alpha=0.5)"),
-        (optim.OFW(a=0.25), "OFW(a=0.25, memory=1000, max_features=1000)"),
+        (optim.OFW(a=0.25), "OFW(a=0.25, memory=1000, max_features=1000, adversarial=False)"),
+        (optim.AdaptiveOFW(block=7), "AdaptiveOFW(horizon=10000, block=7)"),
         (optim.ProjectedSGD(0.5), "ProjectedSGD(step=0.5, power=0.5)"),
     ):
         assert repr(optimizer).endswith(shown)

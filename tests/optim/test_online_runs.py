@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from oracles import (
+    AdaptiveOFWOracle,
+    AdversarialOFWOracle,
     MomentumOracle,
     OFWOracle,
     OneSampleOracle,
@@ -61,13 +63,29 @@ ALGORITHMS = {
     ),
     "ofw": (optim.OFW, OFWOracle, Power(0.5)),
     "ofw-a": (lambda: optim.OFW(a=0.75), lambda *a, **k: OFWOracle(*a, a=0.75, **k), Power(0.75)),
+    "ofw-adversarial": (lambda: optim.OFW(adversarial=True), AdversarialOFWOracle, Power(0.5, 2.0)),
+    "ofw-adversarial-bounded": (
+        lambda: optim.OFW(a=0.6, adversarial=True, horizon=50, gradient_bound=2.0),
+        lambda *a, **k: AdversarialOFWOracle(*a, horizon=50, bound=2.0, **k),
+        Power(0.6, 2.0),
+    ),
+    "adaptive": (
+        lambda: optim.AdaptiveOFW(horizon=20),
+        lambda *a, **k: AdaptiveOFWOracle(*a, horizon=20, block=5, tolerance=0.05 / np.sqrt(20), **k),
+        None,
+    ),
+    "adaptive-bounded": (
+        lambda: optim.AdaptiveOFW(horizon=10, block=3, tolerance=1e-3, gradient_bound=1.0),
+        lambda *a, **k: AdaptiveOFWOracle(*a, horizon=10, block=3, tolerance=1e-3, bound=1.0, **k),
+        None,
+    ),
     "projected": (
         lambda: optim.ProjectedSGD(0.3),
         lambda *a, **k: ProjectedOracle(*a, step=0.3, **k),
         None,
     ),
 }
-ONE_SET_EACH = ["sfw-replays", "momentum", "one-sample", "ofw", "projected"]
+ONE_SET_EACH = ["sfw-replays", "momentum", "one-sample", "ofw", "ofw-adversarial", "adaptive", "projected"]
 
 
 def stream(n=70, density=1.0, labels=False, seed=0):
