@@ -7,8 +7,8 @@ columns in place of a column). Rows are users, columns items.
 
 from __future__ import annotations
 
+from fwonline._kernels.lanczos import lowest_tridiagonal, orthogonalise
 from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit
-from fwonline._kernels.symmetric import lowest_tridiagonal, orthogonalise
 
 __all__ = [
     "bias_sweep",

@@ -7,26 +7,25 @@ and does all that can be done with them. An entry off the diagonal stands for tw
 
 from __future__ import annotations
 
-import math
-
 from fwonline._kernels.layout import fast_jit, fast_part, jit
 
 __all__ = [
+    "ascend",
     "blend",
     "combine",
-    "lowest",
-    "lowest_tridiagonal",
     "moment",
     "move",
+    "move_block",
     "multiply",
-    "orthogonalise",
     "sample",
+    "shift",
     "size",
     "squared_clip",
+    "squared_residual",
     "threshold",
 ]
 
-# Rounds of Newton's method and of the Lanczos iteration that no matrix met so far has needed.
+# Rounds of Newton's method that no matrix met so far has needed.
 _MAX_ROUNDS = 100
 
 
@@ -129,6 +128,72 @@ def move(x, n, keep, weight, v, tau):
 
 
 @fast_jit
+def move_block(x, n, keep, weights, vectors, count, tau, term):
+    """X = keep X + sum_k weights[k] v_k v_k^T, S for short; four vectors a pass over a row, which stays in cache.
+
+    `count` is a multiple of 4; `term` has room for a row of S.
+
+    Returns
+    -------
+    tuple
+        Of the new X: sum |x|, sum and number of the |x| above tau, and sum x^2; of the old one <X, S>.
+    """
+    off = 0.0
+    on = 0.0
+    off_above = 0.0
+    on_above = 0.0
+    off_count = 0.0
+    on_count = 0.0
+    off_square = 0.0
+    on_square = 0.0
+    off_along = 0.0
+    on_along = 0.0
+    for i in range(n):
+        start = i * (i + 1) // 2
+        row = x[start : start + i + 1]
+        for j in range(i + 1):
+            term[j] = 0.0
+        for k in range(0, count, 4):
+            v0 = vectors[k]
+            v1 = vectors[k + 1]
+            v2 = vectors[k + 2]
+            v3 = vectors[k + 3]
+            w0 = weights[k] * v0[i]
+            w1 = weights[k + 1] * v1[i]
+            w2 = weights[k + 2] * v2[i]
+            w3 = weights[k + 3] * v3[i]
+            for j in range(i + 1):
+                term[j] += w0 * v0[j] + w1 * v1[j] + w2 * v2[j] + w3 * v3[j]
+        for j in range(i):
+            b = row[j]
+            off_along += b * term[j]
+            a = keep * b + term[j]
+            row[j] = a
+            off_square += a * a
+            a = abs(a)
+            off += a
+            off_above += a if a > tau else 0.0
+            off_count += 1.0 if a > tau else 0.0
+        b = row[i]
+        on_along += b * term[i]
+        a = keep * b + term[i]
+        row[i] = a
+        on_square += a * a
+        a = abs(a)
+        on += a
+        if a > tau:
+            on_above += a
+            on_count += 1.0
+    return (
+        2.0 * off + on,
+        2.0 * off_above + on_above,
+        2.0 * off_count + on_count,
+        2.0 * off_square + on_square,
+        2.0 * off_along + on_along,
+    )
+
+
+@fast_jit
 def _above(x, n, tau):
     """Sum and number of the |x| above tau."""
     off = 0.0
@@ -187,10 +252,65 @@ def squared_clip(x, n, tau):
 
 
 @fast_jit
-def combine(g, x, m, n, of_x, of_m, of_clip, tau, v, image):
-    """G = of_x X + of_m M + of_clip clip(X, -tau, tau), and G v on the way; answers <G, X>.
+def shift(z, x, y, n, of_y, tau):
+    """Z = X + of_y Y; answers sum |z|, and sum and number of the |z| above tau."""
+    off = 0.0
+    on = 0.0
+    off_above = 0.0
+    on_above = 0.0
+    off_count = 0.0
+    on_count = 0.0
+    for i in range(n):
+        start = i * (i + 1) // 2
+        x_row = x[start : start + i + 1]
+        y_row = y[start : start + i + 1]
+        z_row = z[start : start + i + 1]
+        for j in range(i):
+            a = x_row[j] + of_y * y_row[j]
+            z_row[j] = a
+            a = abs(a)
+            off += a
+            off_above += a if a > tau else 0.0
+            off_count += 1.0 if a > tau else 0.0
+        a = x_row[i] + of_y * y_row[i]
+        z_row[i] = a
+        a = abs(a)
+        on += a
+        if a > tau:
+            on_above += a
+            on_count += 1.0
+    return 2.0 * off + on, 2.0 * off_above + on_above, 2.0 * off_count + on_count
 
-    x - clip(x, -tau, tau) is the projection on the l1 ball: of the projection only tau is needed.
+
+@fast_jit
+def squared_residual(z, y, n, of_y, tau):
+    """||clip(Z, -tau, tau) - of_y Y||^2: with Z = X + of_y Y, what X is away from the projection of Z."""
+    off = 0.0
+    on = 0.0
+    for i in range(n):
+        start = i * (i + 1) // 2
+        z_row = z[start : start + i + 1]
+        y_row = y[start : start + i + 1]
+        for j in range(i):
+            a = min(max(z_row[j], -tau), tau) - of_y * y_row[j]
+            off += a * a
+        a = min(max(z_row[i], -tau), tau) - of_y * y_row[i]
+        on += a * a
+    return 2.0 * off + on
+
+
+@fast_jit
+def ascend(y, z, n, keep, of_clip, tau):
+    """Y = keep Y + of_clip clip(Z, -tau, tau)."""
+    for k in range(n * (n + 1) // 2):
+        y[k] = keep * y[k] + of_clip * min(max(z[k], -tau), tau)
+
+
+@fast_jit
+def combine(g, x, m, z, n, of_x, of_m, of_clip, tau, v, image):
+    """G = of_x X + of_m M + of_clip clip(Z, -tau, tau), and G v on the way; answers <G, X>.
+
+    z - clip(z, -tau, tau) is the projection on the l1 ball: of the projection only tau is needed. Z may be X.
     """
     off = 0.0
     on = 0.0
@@ -199,17 +319,18 @@ def combine(g, x, m, n, of_x, of_m, of_clip, tau, v, image):
         g_row = g[start : start + i + 1]
         x_row = x[start : start + i + 1]
         m_row = m[start : start + i + 1]
+        z_row = z[start : start + i + 1]
         here = v[i]
         along = 0.0
         for j in range(i):
             a = x_row[j]
-            b = of_x * a + of_m * m_row[j] + of_clip * min(max(a, -tau), tau)
+            b = of_x * a + of_m * m_row[j] + of_clip * min(max(z_row[j], -tau), tau)
             g_row[j] = b
             off += b * a
             along += b * v[j]
             image[j] += b * here
         a = x_row[i]
-        b = of_x * a + of_m * m_row[i] + of_clip * min(max(a, -tau), tau)
+        b = of_x * a + of_m * m_row[i] + of_clip * min(max(z_row[i], -tau), tau)
         g_row[i] = b
         on += b * a
         image[i] = along + b * here
@@ -263,130 +384,3 @@ def multiply(g, n, v, image):
             along += row[j] * v[j]
             image[j] += row[j] * here
         image[i] = along + row[i] * here
-
-
-# --- the lowest eigenvector -----------------------------------------------------------------------------------------
-
-
-@jit
-def lowest_tridiagonal(on, off, count, upper, y, work):
-    """The lowest eigenvalue of a tridiagonal matrix, at most `upper`, by bisection; its eigenvector to y.
-
-    Below the lowest eigenvalue the shifted matrix is positive definite: elimination needs no pivots.
-    """
-    lower = upper
-    spread = 0.0
-    for i in range(count):
-        radius = (off[i - 1] if i > 0 else 0.0) + (off[i] if i + 1 < count else 0.0)
-        lower = min(lower, on[i] - radius)
-        spread = max(spread, abs(on[i]) + radius)
-    tiny = 1e-15 * spread + 1e-300  # never 0: a matrix of zeros has eigenvectors too
-    while upper - lower > 2.0 * tiny:
-        middle = 0.5 * (lower + upper)
-        if not lower < middle < upper:
-            break
-        pivot = on[0] - middle
-        for i in range(1, count):
-            if pivot <= 0.0:
-                break
-            pivot = on[i] - middle - off[i - 1] * off[i - 1] / pivot
-        if pivot > 0.0:
-            lower = middle
-        else:
-            upper = middle
-    shift = lower - tiny
-    for i in range(count):
-        y[i] = 1.0
-    for _ in range(3):
-        work[0] = on[0] - shift
-        for i in range(1, count):
-            factor = off[i - 1] / work[i - 1]
-            work[i] = max(on[i] - shift - factor * off[i - 1], tiny)
-            y[i] -= factor * y[i - 1]
-        y[count - 1] /= work[count - 1]
-        for i in range(count - 1, 0, -1):
-            y[i - 1] = (y[i - 1] - off[i - 1] * y[i]) / work[i - 1]
-        largest = 0.0
-        for i in range(count):
-            largest = max(largest, abs(y[i]))
-        square = 0.0
-        for i in range(count):
-            y[i] /= largest
-            square += y[i] * y[i]
-        scale = square**-0.5
-        for i in range(count):
-            y[i] *= scale
-    return lower
-
-
-@fast_part
-def orthogonalise(image, basis, count, n):
-    """Take from the image what lies along the first rows of the basis; answers the norm of what is left."""
-    for k in range(count):
-        along = 0.0
-        row = basis[k]
-        for j in range(n):
-            along += row[j] * image[j]
-        for j in range(n):
-            image[j] -= along * row[j]
-    square = 0.0
-    for j in range(n):
-        square += image[j] * image[j]
-    return square**0.5
-
-
-@fast_jit
-def lowest(g, n, basis, image, on, off, y, work, tol, limit):
-    """The lowest eigenvalue of G and, in the first row of the basis, its unit eigenvector.
-
-    Lanczos steps with full reorthogonalisation, from the first row of the basis, whose image is given; once the basis
-    is full they begin again from the best vector so far. They end when the residual is at most tol times the
-    eigenvalue's size, or after `limit` products.
-
-    Returns
-    -------
-    tuple
-        Eigenvalue, residual ||G v - theta v||, products.
-    """
-    room = min(basis.shape[0], n)
-    products = 1
-    while True:
-        theta = math.inf
-        spread = 0.0
-        for count in range(1, room + 1):
-            along = 0.0
-            row = basis[count - 1]
-            for j in range(n):
-                along += row[j] * image[j]
-            on[count - 1] = along
-            coupling = orthogonalise(image, basis, count, n)
-            off[count - 1] = coupling
-            # By interlacing, the lowest eigenvalue only falls as the basis grows.
-            theta = lowest_tridiagonal(on, off, count, min(theta, along), y, work)
-            residual = coupling * abs(y[count - 1])
-            spread = max(spread, abs(along) + coupling)
-            # A coupling of zero up to rounding: the basis spans an invariant subspace.
-            done = residual <= tol * abs(theta) or coupling <= 1e-14 * spread or products >= limit
-            if done or count == room:
-                break
-            row = basis[count]
-            for j in range(n):
-                row[j] = image[j] / coupling
-            multiply(g, n, row, image)
-            products += 1
-        for j in range(n):
-            image[j] = 0.0
-        for k in range(count):
-            row = basis[k]
-            for j in range(n):
-                image[j] += y[k] * row[j]
-        square = 0.0
-        for j in range(n):
-            square += image[j] * image[j]
-        row = basis[0]
-        for j in range(n):
-            row[j] = image[j] / square**0.5
-        if done:
-            return theta, residual, products
-        multiply(g, n, row, image)
-        products += 1

@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels import partition, symmetric
+from fwonline._kernels import lanczos, partition, symmetric
 from fwonline._kernels.room import check_room, longer, wider
 from fwonline.cluster._methods import METHODS
 
@@ -124,7 +124,7 @@ class Relaxation:
         inner, _ = partition.combine(
             self._g, self.x, self.d, n, self.x_scale, self.d_scale, 1.0 / beta, a, start, self._image
         )
-        theta, _, products = symmetric.lowest(
+        theta, _, products = lanczos.lowest(
             self._g, n, self._basis, self._image, *self._small, _TOLERANCE * math.sqrt(eta), _MOST_PRODUCTS
         )
         self.gap = inner - self.n_clusters * theta

@@ -31,6 +31,7 @@ class Method(typing.Protocol):
     of_m: float
     knows_moment: bool  # whether M is the second moment of what was seen
     beta0: float  # the smoothing where none is given
+    rank: int  # of the terms added, where none is given
 
     def enter(self, state: State, share: float, weight: float) -> None:
         """Take the deviation `state.delta` into M, as `weight` of the second moment of which it makes up `share`."""
@@ -45,6 +46,7 @@ class Mean:
     of_x, of_m = 1.0, -1.0
     knows_moment = True
     beta0 = 3.0
+    rank = 16
 
     def enter(self, state: State, share: float, weight: float) -> None:
         # S_k = (1 - a) S_{k-1} + a (1 - a) delta delta^T about running means; a delta delta^T about 0
@@ -62,6 +64,7 @@ class Momentum:
     of_x, of_m = 0.0, 1.0
     knows_moment = False
     beta0 = 1.0
+    rank = 1
 
     def enter(self, state: State, share: float, weight: float) -> None:
         rho = momentum(state.next_step)

@@ -6,8 +6,10 @@ import math
 import typing
 
 import numpy as np
+from scipy import linalg
 
-from fwonline._kernels import symmetric
+from fwonline import sets
+from fwonline._kernels import lanczos, symmetric
 from fwonline._kernels.room import check_room, longer
 from fwonline.covariance._methods import METHODS
 from fwonline.exceptions import SampleError
@@ -27,13 +29,17 @@ TOLERANCE = 0.1
 # No variance is known yet, or it is so small that its inverse overflows.
 TINY = 1e-280
 
-_SCRATCH = ("g", "delta", "image", "basis", "on", "off", "y", "work", "idx", "val", "idx_bytes", "val_bytes")
+_SCRATCH = (
+    "g", "z", "delta", "image", "basis", "block", "on", "off", "low", "work", "idx", "val", "idx_bytes", "val_bytes"
+)  # fmt: skip
+# Of the eigenvalues of a step's block in units of the trace.
+_UNIT_TRACE = sets.UnitSimplex(1.0)
 
 
 class State:
-    """The estimate X, the method's matrix M, both packed, and what is known of their sizes.
+    """The estimate X, the method's matrix M, the dual Y where there is one, and what is known of their sizes.
 
-    It grows by features as a :class:`~fwonline.linear_model.features.FeatureIndex` asks it to.
+    The matrices are packed. It grows by features as a :class:`~fwonline.linear_model.features.FeatureIndex` asks it to.
     """
 
     fixed_dimension: int | None = None  # features may always be added
@@ -44,6 +50,8 @@ class State:
         *,
         beta0: float,
         batch: int,
+        rank: int,
+        dual: bool,
         fading: float,
         centre: bool,
         absent_is_mean: bool,
@@ -52,6 +60,8 @@ class State:
         self.method_name = method
         self.beta0 = beta0
         self.batch = batch
+        self.rank = rank
+        self.dual = dual
         self.fading = fading
         self.centre = centre
         self.absent_is_mean = absent_is_mean
@@ -65,8 +75,8 @@ class State:
         self.products = 0  # of a matrix with a vector, in all
         self.x = np.zeros(0)
         self.m = np.zeros(0)
+        self.y = np.zeros(0)
         self.mean = np.zeros(0)
-        self.v = np.zeros(0)  # the last atom's direction
         self.second_moment_trace = 0.0
         self.empirical_l1 = 0.0  # of the second moment, and of those entries that stand clear of noise
         self.clear_l1 = 0.0
@@ -75,6 +85,7 @@ class State:
         self.l1 = 0.0
         self.above = 0.0
         self.n_above = 0.0
+        self.square = 0.0  # ||X||^2, where steps are blocks
         self.gap = math.nan
         self.lmo_error = 0.0
         self._scratch(0)
@@ -84,10 +95,13 @@ class State:
 
     def _scratch(self, capacity: int) -> None:
         self.g = np.zeros(symmetric.size(capacity))
+        self.z = np.zeros(symmetric.size(capacity) if self.dual else 0)
         self.delta = np.zeros(capacity)
         self.image = np.zeros(capacity)
-        self.basis = np.zeros((BASIS, capacity))
-        self.on, self.off, self.y, self.work = np.zeros((4, BASIS))
+        rows = max(BASIS, self.rank)
+        self.basis = np.zeros((rows, capacity))
+        self.block = np.zeros((-(-self.rank // 4) * 4 if self.rank > 1 else 0, capacity))
+        self.on, self.off, self.low, self.work = np.zeros((4, rows))
 
     def _buffers(self, count: int) -> None:
         self.idx = np.zeros(count, dtype=np.uint32)
@@ -105,9 +119,11 @@ class State:
         if n > self.mean.size:
             # Packed rows only ever grow at the end; features that trickle in cost a copy for every eighth of them.
             capacity = max(n, self.mean.size + self.mean.size // 8, 8)
-            _check_memory(capacity)
+            _check_memory(capacity, 5 if self.dual else 3)
             self.x, self.m = (longer(a, symmetric.size(capacity)) for a in (self.x, self.m))
-            self.mean, self.v = (longer(a, capacity) for a in (self.mean, self.v))
+            if self.dual:
+                self.y = longer(self.y, symmetric.size(capacity))
+            self.mean = longer(self.mean, capacity)
             self._scratch(capacity)
         self.n = n
 
@@ -142,30 +158,100 @@ class State:
 
     def step(self, trace: float, l1: float) -> None:
         """One step on {X PSD, tr X <= trace} with the distance to {||X||_1 <= l1} smoothed."""
-        n, method = self.n, self.method
         if trace <= TINY:
             return
-        eta, beta = method.steps(self.next_step, self.beta0)
-        self.tau = symmetric.threshold(self.x, n, l1, self.tau, self.l1, self.above, self.n_above)
+        eta, beta = self.method.steps(self.next_step, self.beta0)
+        has_dual = self.dual and l1 < math.inf
+        if has_dual:
+            shifted = self._shift(l1, beta)
+        else:
+            shifted = self.x
+            self.tau = symmetric.threshold(self.x, self.n, l1, self.tau, self.l1, self.above, self.n_above)
+        if self.rank == 1:
+            self._step_to_vertex(trace, eta, beta, shifted)
+        else:
+            smoothness = 1.0 + (1.0 / beta if l1 < math.inf else 0.0)
+            self._step_to_block(trace, eta, beta, shifted, smoothness * eta)
+        self.steps += 1
+        if has_dual:
+            self._ascend(trace, l1, eta, self.method.steps(self.next_step, self.beta0)[1])
+
+    def _step_to_vertex(self, trace: float, eta: float, beta: float, shifted: NDArray[np.float64]) -> None:
+        """X = X + eta (s - X) with s the vertex least along v = gradient + clip(Z) / beta."""
+        n, method = self.n, self.method
         start = self._start()
-        # v = gradient + (X - proj(X)) / beta, in units of the trace so that no square leaves the range of a float
+        # in units of the trace, so that no square leaves the range of a float
         unit = 1.0 / trace
         inner = symmetric.combine(
-            self.g, self.x, self.m, n, method.of_x * unit, method.of_m * unit, unit / beta, self.tau, start, self.image
-        )
-        theta, residual, products = symmetric.lowest(
-            self.g, n, self.basis, self.image, self.on, self.off, self.y, self.work,
+            self.g, self.x, self.m, shifted, n,
+            method.of_x * unit, method.of_m * unit, unit / beta, self.tau, start, self.image,
+        )  # fmt: skip
+        theta, residual, products = lanczos.lowest(
+            self.g, n, self.basis, self.image, self.on, self.off, self.low, self.work,
             self.tolerance * math.sqrt(eta), MOST_PRODUCTS,
         )  # fmt: skip
-        self.v[:n] = self.basis[0, :n]
         height = trace if theta < 0.0 else 0.0  # s = trace v v^T, or 0 where no direction descends
         self.gap = trace * (inner - height * theta)
         self.lmo_error = trace * trace * residual
         self.products += products
-        self.l1, self.above, self.n_above = symmetric.move(
-            self.x, n, 1.0 - eta, eta * height, self.v, self.tau
-        )  # X = X + eta (s - X)
-        self.steps += 1
+        self.l1, self.above, self.n_above = symmetric.move(self.x, n, 1.0 - eta, eta * height, self.basis[0], self.tau)
+
+    def _step_to_block(
+        self, trace: float, eta: float, beta: float, shifted: NDArray[np.float64], curvature: float
+    ) -> None:
+        """X = X + eta (S - X) with S least in <v, S> + curvature / 2 ||S - X||^2 among the matrices on a Krylov space.
+
+        That is the projection of X - v / curvature on {Q P Q^T: P PSD, tr P <= trace}: with Q orthonormal, the
+        eigenvalues of Q^T (X - v / curvature) Q are projected.
+        """
+        n, method = self.n, self.method
+        start = self._start()
+        unit = 1.0 / trace
+        # G = (v / curvature - X) / trace
+        inner = symmetric.combine(
+            self.g, self.x, self.m, shifted, n,
+            (method.of_x / curvature - 1.0) * unit, method.of_m / curvature * unit, unit / (curvature * beta),
+            self.tau, start, self.image,
+        )  # fmt: skip
+        rows, coupling = lanczos.krylov(self.g, n, self.basis, self.image, self.on, self.off, self.rank)
+        values, vectors = linalg.eigh_tridiagonal(self.on[:rows], self.off[: rows - 1])
+        shares = _UNIT_TRACE.project(-values)
+        taken = np.flatnonzero(shares)
+        padded = -(-taken.size // 4) * 4
+        self.block[: taken.size, :n] = vectors[:, taken].T @ self.basis[:rows, :n]
+        self.block[taken.size : padded] = 0.0
+        self.block[: taken.size, :n] /= np.linalg.norm(self.block[: taken.size, :n], axis=1, keepdims=True)
+        weights = np.zeros(padded)
+        weights[: taken.size] = eta * trace * shares[taken]
+        before = self.square
+        self.l1, self.above, self.n_above, self.square, along = symmetric.move_block(
+            self.x, n, 1.0 - eta, weights, self.block, padded, self.tau, self.image
+        )
+        # <v, X - S>, from v = curvature (trace G + X)
+        linear = trace * (inner - trace * float(shares @ values))
+        self.gap = curvature * (linear + before - along / eta)
+        missed = coupling * float(np.max(np.abs(vectors[-1, taken]), initial=0.0))
+        self.lmo_error = curvature * trace * trace * missed
+        self.products += rows
+
+    # --- the dual ---
+
+    def _shift(self, l1: float, beta: float) -> NDArray[np.float64]:
+        """Z = X + beta Y, whose distance to the l1 ball is smoothed in the place of that of X; and its threshold."""
+        sums = symmetric.shift(self.z, self.x, self.y, self.n, beta, self.tau)
+        self.tau = symmetric.threshold(self.z, self.n, l1, self.tau, *sums)
+        return self.z
+
+    def _ascend(self, trace: float, l1: float, eta: float, beta: float) -> None:
+        """Y = Y + sigma R with R = X - proj(X + beta Y); sigma is at most 1 / beta0, and sigma ||R||^2 must fade."""
+        z = self._shift(l1, beta)
+        square = symmetric.squared_residual(z, self.y, self.n, beta, self.tau)
+        sigma = 1.0 / self.beta0
+        most = 4.0 * eta * eta * trace * trace / beta
+        if sigma * square > most:
+            sigma = most / square
+        # R = clip(Z) - beta Y
+        symmetric.ascend(self.y, z, self.n, 1.0 - sigma * beta, sigma, self.tau)
 
     def _start(self) -> NDArray[np.float64]:
         """A unit vector to start the eigenvector iteration from.
@@ -198,10 +284,13 @@ class State:
         capacity = self.mean.size
         fits = (
             self.method_name in METHODS
-            and all(type(v) is int and v >= 0 for v in (self.n, self.seen, self.steps, self.waiting, self.batch))
-            and self.n <= capacity == self.v.size
+            and all(
+                type(v) is int and v >= 0 for v in (self.n, self.seen, self.steps, self.waiting, self.batch, self.rank)
+            )
+            and self.n <= capacity
             and self.x.size == self.m.size == symmetric.size(capacity)
-            and all(a.dtype == np.float64 and a.flags.c_contiguous for a in (self.x, self.m, self.mean, self.v))
+            and self.y.size == (symmetric.size(capacity) if self.dual else 0)
+            and all(a.dtype == np.float64 and a.flags.c_contiguous for a in (self.x, self.m, self.y, self.mean))
             and self.waiting < self.batch
         )
         if not fits:
@@ -210,9 +299,9 @@ class State:
         self._buffers(64)
 
 
-def _check_memory(n: int) -> None:
-    """Raise before three packed matrices of n rows are asked for that this machine cannot hold."""
+def _check_memory(n: int, matrices: int) -> None:
+    """Raise before packed matrices of n rows are asked for that this machine cannot hold."""
     try:
-        check_room(f"the covariance of {n} features", 3 * 8.0 * symmetric.size(n))
+        check_room(f"the covariance of {n} features", matrices * 8.0 * symmetric.size(n))
     except MemoryError as error:
         raise SampleError(str(error)) from error

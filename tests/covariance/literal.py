@@ -41,10 +41,26 @@ def l1_bound(moment, count, l1, l1_fraction):
     return np.abs(moment[(np.abs(moment) > 2.9 * noise) | np.eye(len(moment), dtype=bool)]).sum()
 
 
-def running_mean(samples, trace=None, l1=None, l1_fraction=None, beta0=1.0, centre=False, every=1, steps=1):
-    """HCGM with the exact gradient of the mean over the samples seen so far; yields the iterate after each sample."""
+def project_spectrahedron(x, trace):
+    """The nearest point of {X PSD, tr X <= trace}."""
+    values, vectors = np.linalg.eigh(x)
+    kept = np.maximum(values, 0.0)
+    if kept.sum() > trace:
+        down = values[::-1]
+        thresholds = (np.cumsum(down) - trace) / np.arange(1, down.size + 1)
+        kept = np.maximum(values - thresholds[np.flatnonzero(down > thresholds)[-1]], 0.0)
+    return (vectors * kept) @ vectors.T
+
+
+def running_mean(
+    samples, trace=None, l1=None, l1_fraction=None, beta0=1.0, centre=False, every=1, steps=1, dual=False, block=False
+):
+    """HCGM with the exact gradient of the mean over the samples seen so far; yields the iterate after each sample.
+
+    With `block` a step goes to the point that minimises <v, S> + L eta / 2 ||S - X||^2. With `dual` as in CGAL.
+    """
     n = samples.shape[1]
-    x, k = np.zeros((n, n)), 0
+    x, y, k = np.zeros((n, n)), np.zeros((n, n)), 0
     for t in range(1, len(samples) + 1):
         seen = samples[:t] - (samples[:t].mean(axis=0) if centre else 0.0)
         moment = seen.T @ seen / t
@@ -53,6 +69,17 @@ def running_mean(samples, trace=None, l1=None, l1_fraction=None, beta0=1.0, cent
             for _ in range(steps):
                 k += 1
                 bound = l1_bound(moment, t, l1, l1_fraction)
-                v = x - moment + (x - project_l1(x, bound)) / (beta0 / np.sqrt(k + 1))
-                x = x + 2 / (k + 1) * (lmo(v, now) - x)
+                eta, beta, next_beta = 2 / (k + 1), beta0 / np.sqrt(k + 1), beta0 / np.sqrt(k + 2)
+                z = x + beta * y
+                v = x - moment + (z - project_l1(z, bound)) / beta
+                curvature = (1 + 1 / beta) * eta
+                s = project_spectrahedron(x - v / curvature, now) if block else lmo(v, now)
+                x = x + eta * (s - x)
+                if dual:
+                    r = x - project_l1(x + next_beta * y, bound)
+                    square = (r**2).sum()
+                    sigma = 1 / beta0
+                    if sigma * square > 4 * (eta * now) ** 2 / next_beta:
+                        sigma = 4 * (eta * now) ** 2 / next_beta / square
+                    y = y + sigma * r
         yield x

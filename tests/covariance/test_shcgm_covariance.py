@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from literal import project_l1, running_mean, shcgm
+from literal import project_l1, project_spectrahedron, running_mean, shcgm
 from river import base, checks, covariance, preprocessing
 
 from fwonline._kernels import room
@@ -52,17 +52,58 @@ def test_the_papers_method_is_algorithm_1(batch):
     [
         ({"trace": 9.0, "l1": 40.0, "center": False, "beta0": 1.0}, {"trace": 9.0, "l1": 40.0}),
         ({}, {"centre": True, "beta0": 3.0}),
+        ({"dual": True}, {"centre": True, "beta0": 3.0, "dual": True}),
+        (
+            {"dual": True, "trace": 9.0, "l1": 30.0, "center": False, "beta0": 0.2},
+            {"dual": True, "trace": 9.0, "l1": 30.0, "beta0": 0.2},
+        ),
         ({"l1_fraction": 0.85, "beta0": 0.3}, {"centre": True, "l1_fraction": 0.85, "beta0": 0.3}),
         ({"batch": 3, "steps_per_update": 2, "beta0": 1.0}, {"centre": True, "every": 3, "steps": 2}),
     ],
 )
 def test_the_default_method_steps_along_the_exact_running_gradient(settings, literal):
     samples, _ = blocks(25, 40, seed=1, shift=0.5)
-    model = exact(SHCGMCovariance(**settings, seed=0))
+    model = exact(SHCGMCovariance(**settings, rank=1, seed=0))
     for w, x in zip(samples, running_mean(samples, **literal), strict=True):
         model.learn_arrays(w[None])
         if model.n_steps:
             np.testing.assert_allclose(model.to_numpy(), x, atol=1e-6)
+
+
+@pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize(
+    ("settings", "literal"),
+    [
+        ({"trace": 4.0, "l1": 12.0, "center": False, "beta0": 1.0}, {"trace": 4.0, "l1": 12.0}),
+        ({}, {"centre": True, "beta0": 3.0}),
+        ({"batch": 3, "steps_per_update": 2}, {"centre": True, "every": 3, "steps": 2, "beta0": 3.0}),
+    ],
+)
+def test_a_block_of_all_directions_is_the_whole_projection(settings, literal, dual):
+    samples, _ = blocks(12, 40, seed=1, shift=0.5)
+    model = SHCGMCovariance(**settings, rank=12, dual=dual, seed=0)
+    for w, x in zip(samples, running_mean(samples, block=True, dual=dual, **literal), strict=True):
+        model.learn_arrays(w[None])
+        if model.n_steps:
+            np.testing.assert_allclose(model.to_numpy(), x, atol=1e-7)
+
+
+def test_a_block_of_few_directions_is_the_best_point_on_them():
+    samples, truth = blocks(30, 61)
+    trace, l1 = float(np.trace(truth)), 0.7 * float(np.abs(truth).sum())
+    model = SHCGMCovariance(trace, l1, center=False, rank=5, seed=0)
+    model.learn_arrays(samples[:60])
+    before = model.to_numpy()
+    model.learn_arrays(samples[60:])
+    q = model._state.basis[:5, :30].T
+    np.testing.assert_allclose(q.T @ q, np.eye(5), atol=1e-12)
+    eta, beta = 2 / 62, 3 / math.sqrt(62)
+    v = before - samples.T @ samples / 61 + (before - project_l1(before, l1)) / beta
+    h = before - v / ((1 + 1 / beta) * eta)
+    s = q @ project_spectrahedron(q.T @ h @ q, trace) @ q.T
+    np.testing.assert_allclose(model.to_numpy(), before + eta * (s - before), atol=1e-10)
+    assert model.gap == pytest.approx(((before - s) * v).sum())
+    assert model.lmo_error > 0
 
 
 def test_distance_and_infeasibility_are_those_of_the_projection():
@@ -147,7 +188,31 @@ def test_a_fading_factor_follows_a_drift():
 # --- what holds at every sample ---
 
 
-@pytest.mark.parametrize("settings", [{}, {"method": "shcgm", "l1": 30.0}, {"trace": 3.0, "l1": 5.0}])
+def test_blocks_and_the_dual_meet_the_constraint_sooner():
+    rows = []
+    for seed in range(3):
+        samples, truth = blocks(100, 300, seed=seed)
+        row = []
+        for settings in ({"rank": 1}, {}, {"dual": True}):
+            model = SHCGMCovariance(**settings, seed=0)
+            model.learn_arrays(samples)
+            row += [relative_error(model.to_numpy(), truth), model.infeasibility]
+        rows.append(row)
+    vertex, vertex_excess, block, block_excess, dual, dual_excess = np.median(rows, axis=0)
+    assert max(block, dual) < 0.9 * vertex
+    assert dual_excess < 0.3 * block_excess < 0.3 * vertex_excess
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"rank": 1, "dual": True},
+        {"method": "shcgm", "l1": 30.0},
+        {"trace": 3.0, "l1": 5.0, "dual": True},
+        {"rank": 3, "l1": math.inf, "dual": True},
+    ],
+)
 def test_every_estimate_is_psd_and_the_feasible_one_is_feasible(settings):
     samples, _ = blocks(30, 120)
     model = SHCGMCovariance(**settings, seed=0)
@@ -331,6 +396,8 @@ def test_rows_before_a_bad_one_are_learned():
         {"missing": "drop"},
         {"method": "shcgm"},
         {"trace": True},
+        {"rank": 0},
+        {"dual": "yes"},
     ],
 )
 def test_bad_parameters_are_named(settings):
@@ -365,7 +432,10 @@ def test_huge_and_tiny_values_change_the_scale_alone(scale):
 # --- state ---
 
 
-@pytest.mark.parametrize("settings", [{}, {"method": "shcgm", "l1": 30.0, "batch": 4}, {"fading_factor": 0.01}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"method": "shcgm", "l1": 30.0, "batch": 4}, {"fading_factor": 0.01, "rank": 1}, {"dual": True, "batch": 3}],
+)
 @pytest.mark.parametrize("copy", [lambda m: codec.loads(codec.dumps(m)), lambda m: pickle.loads(pickle.dumps(m))])
 def test_a_copy_goes_on_to_the_bit(settings, copy):
     samples, _ = blocks(20, 90)
@@ -382,7 +452,14 @@ def test_a_damaged_state_is_refused():
     model = SHCGMCovariance(seed=0)
     model.update({"a": 1.0, "b": 2.0})
     good = model._state.__getstate__()
-    for name, value in {"n": 100, "x": np.zeros(2), "m": np.zeros(36, np.float32), "waiting": 5, "batch": 0}.items():
+    for name, value in {
+        "n": 100,
+        "x": np.zeros(2),
+        "m": np.zeros(36, np.float32),
+        "waiting": 5,
+        "batch": 0,
+        "y": np.ones(3),
+    }.items():
         with pytest.raises(ValueError, match="inconsistent"):
             _state.State.__new__(_state.State).__setstate__({**good, name: value})
     model._features.names.append("c")

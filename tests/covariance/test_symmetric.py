@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fwonline._kernels import symmetric
+from fwonline._kernels import lanczos, symmetric
 
 
 def pack(matrix):
@@ -53,13 +53,39 @@ def test_every_pass_is_what_numpy_says(n):
     assert symmetric.squared_clip(x, n, tau) == pytest.approx((np.clip(X, -tau, tau) ** 2).sum())
 
     g = np.zeros_like(x)
-    inner = symmetric.combine(g, x, m, n, 1.0, -1.0, 3.0, tau, v, image)
+    inner = symmetric.combine(g, x, m, x, n, 1.0, -1.0, 3.0, tau, v, image)
     G = X - M + 3.0 * np.clip(X, -tau, tau)
     np.testing.assert_allclose(unpack(g, n), G, atol=1e-12)
     np.testing.assert_allclose(image, G @ v, atol=1e-10)
     assert inner == pytest.approx((G * X).sum())
     symmetric.multiply(g, n, v, image)
     np.testing.assert_allclose(image, G @ v, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 13, 50])
+def test_the_passes_of_blocks_and_of_the_dual_are_what_numpy_says(n):
+    rng = np.random.default_rng(n)
+    X, Y, V = a_symmetric(rng, n), a_symmetric(rng, n), rng.standard_normal((8, n))
+    x, y, z, weights = pack(X), pack(Y), np.zeros(n * (n + 1) // 2), rng.random(8)
+
+    total, above, count = symmetric.shift(z, x, y, n, 0.3, 0.7)
+    Z = X + 0.3 * Y
+    sizes = np.abs(Z)
+    np.testing.assert_allclose(unpack(z, n), Z, atol=1e-12)
+    assert (total, above, count) == pytest.approx((sizes.sum(), sizes[sizes > 0.7].sum(), (sizes > 0.7).sum()))
+    residual = np.clip(Z, -0.6, 0.6) - 0.3 * Y
+    assert symmetric.squared_residual(z, y, n, 0.3, 0.6) == pytest.approx((residual**2).sum())
+    symmetric.ascend(y, z, n, 0.9, 2.0, 0.6)
+    np.testing.assert_allclose(unpack(y, n), 0.9 * Y + 2.0 * np.clip(Z, -0.6, 0.6), atol=1e-12)
+
+    S = (V.T * weights) @ V
+    total, above, count, square, along = symmetric.move_block(x, n, 0.5, weights, V, 8, 0.7, np.zeros(n))
+    assert along == pytest.approx((X * S).sum())
+    X = 0.5 * X + S
+    sizes = np.abs(X)
+    np.testing.assert_allclose(unpack(x, n), X, atol=1e-12)
+    assert (total, above, count) == pytest.approx((sizes.sum(), sizes[sizes > 0.7].sum(), (sizes > 0.7).sum()))
+    assert square == pytest.approx((X**2).sum())
 
 
 @pytest.mark.parametrize("guess", [0.0, 0.01, 1.0, 2.9, 50.0])
@@ -77,7 +103,7 @@ def lowest(G, start, tol, rows=40, limit=400):
     basis = np.zeros((rows, n))
     basis[0] = start / np.linalg.norm(start)
     scratch = np.zeros((4, rows))
-    answer = symmetric.lowest(pack(G), n, basis, G @ basis[0], *scratch, tol, limit)
+    answer = lanczos.lowest(pack(G), n, basis, G @ basis[0], *scratch, tol, limit)
     return (*answer, basis[0])
 
 
@@ -107,3 +133,28 @@ def test_a_limit_is_kept_and_the_residual_told():
     theta, residual, products, v = lowest(G, rng.standard_normal(200), 1e-12, rows=5, limit=9)
     assert products <= 10
     assert np.linalg.norm(G @ v - theta * v) == pytest.approx(residual, rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "count"), [(1, 4), (2, 2), (6, 9), (40, 12), (40, 40)])
+def test_a_krylov_basis_and_the_matrix_on_it(n, count):
+    rng = np.random.default_rng(n)
+    G, basis = a_symmetric(rng, n), np.zeros((count, n))
+    start = rng.standard_normal(n)
+    basis[0] = start / np.linalg.norm(start)
+    on, off = np.zeros((2, count))
+    rows, coupling = lanczos.krylov(pack(G), n, basis, G @ basis[0], on, off, count)
+    assert rows == min(n, count)
+    q = basis[:rows].T
+    np.testing.assert_allclose(q.T @ q, np.eye(rows), atol=1e-12)
+    T = np.diag(on[:rows]) + np.diag(off[: rows - 1], 1) + np.diag(off[: rows - 1], -1)
+    np.testing.assert_allclose(q.T @ G @ q, T, atol=1e-11)
+    assert np.linalg.norm(G @ q - q @ T) == pytest.approx(coupling, abs=1e-11)
+
+
+def test_a_krylov_basis_ends_with_its_space():
+    basis, start = np.zeros((5, 6)), np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]) / np.sqrt(2)
+    basis[0] = start
+    G = np.diag([1.0, 3.0, 5.0, 5.0, 5.0, 5.0])
+    rows, coupling = lanczos.krylov(pack(G), 6, basis, G @ start, *np.zeros((2, 5)), 5)
+    assert rows == 2
+    assert coupling < 1e-14
