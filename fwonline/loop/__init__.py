@@ -3,12 +3,15 @@
 from fwonline.loop.checkpoint import Checkpoint
 from fwonline.loop.definition import StreamDefinition, load_definition
 from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.group import GroupLoop, PartitionStates
 from fwonline.loop.report import Observer, Report, Start, Summary
 
 __all__ = [
     "Checkpoint",
     "EventLoop",
+    "GroupLoop",
     "Observer",
+    "PartitionStates",
     "Report",
     "Start",
     "StreamDefinition",

@@ -29,11 +29,12 @@ class Stop:
     ----------
     position
         Reads the source's position. It is noted when the wish comes while the loop waits: if the wait must be ended,
-        the source stands there and nowhere else, whatever it was about to do.
+        the source stands there and nowhere else, whatever it was about to do. None: no wait is ever ended, since the
+        source never waits for long.
 
     """
 
-    def __init__(self, position: Callable[[], Any]) -> None:
+    def __init__(self, position: Callable[[], Any] | None) -> None:
         self.wished = False
         self.name = ""
         self.waiting = False  # set by the loop around each wait for the source
@@ -75,7 +76,7 @@ class Stop:
                 raise KeyboardInterrupt
             return
         self.wished, self.name = True, signal.Signals(number).name
-        if self.waiting:
+        if self.waiting and self._read_position is not None:
             self.position = self._read_position()
             self._timer = threading.Timer(_GRACE, self._nudge, (number, threading.get_ident()))
             self._timer.daemon = True

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,27 +77,7 @@ class Checkpoint:
             When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses; the files are as before.
 
         """
-        parts = codec.encode(state)
-        header = _MAGIC + _VERSION.to_bytes(2, "little") + sum(map(len, parts)).to_bytes(8, "little")
-        checksum = hashlib.blake2b(header, digest_size=_DIGEST)
-        temporary = self.path.with_name(self.path.name + ".tmp")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "wb") as file:
-                file.write(header)
-                for part in parts:
-                    checksum.update(part)
-                    file.write(part)
-                file.write(checksum.digest())
-                file.flush()
-                os.fsync(file.fileno())
-            self._keep_previous()
-            os.replace(temporary, self.path)
-            _sync_folder(self.path.parent)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise CheckpointError(f"{self.path}: cannot write the checkpoint: {error}") from error
+        write(self.path, state, before=self._keep_previous)
 
     def _keep_previous(self) -> None:
         if not self.path.exists():
@@ -125,35 +106,81 @@ class Checkpoint:
 
         """
         try:
-            return self._load(self.path, into)
+            return read(self.path, into)
         except CheckpointError as error:
             if not self.previous.exists():
                 raise
-            state = self._load(self.previous, into)
+            state = read(self.previous, into)
             warnings.warn(f"{error}; going on from the one before it", stacklevel=2)
             return state
 
-    @staticmethod
-    def _load(path: Path, into: Any) -> Any:
-        try:
-            data = memoryview(path.read_bytes())
-        except OSError as error:
-            raise CheckpointError(f"{path}: cannot read the checkpoint: {error}") from error
-        if data[: len(_MAGIC)] != _MAGIC:
-            raise CheckpointError(f"{path}: this is no fwonline checkpoint")
-        version = int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 2], "little")
-        length = int.from_bytes(data[len(_MAGIC) + 2 : _HEADER], "little")
-        body = data[: len(data) - _DIGEST]
-        if len(data) != _HEADER + length + _DIGEST:
-            raise CheckpointError(f"{path}: damaged: expected {_HEADER + length + _DIGEST} bytes, found {len(data)}")
-        if hashlib.blake2b(body, digest_size=_DIGEST).digest() != data[len(body) :]:
-            raise CheckpointError(f"{path}: damaged: its checksum does not fit its content")
-        if version != _VERSION:
-            raise CheckpointError(f"{path}: written in format {version}; this version reads format {_VERSION}")
-        try:
-            return codec.loads(body[_HEADER:], into)
-        except CheckpointError as error:
-            raise CheckpointError(f"{path}: {error}") from error
+
+def write(path: Path, state: Any, before: Callable[[], None] = lambda: None) -> str:
+    """Write `state` into the file, which is whole or as before, and return its checksum in hexadecimal.
+
+    `before` is called when all is on the disk but the name.
+
+    Raises
+    ------
+    CheckpointError
+        When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses.
+
+    """
+    parts = codec.encode(state)
+    header = _MAGIC + _VERSION.to_bytes(2, "little") + sum(map(len, parts)).to_bytes(8, "little")
+    checksum = hashlib.blake2b(header, digest_size=_DIGEST)
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(header)
+            for part in parts:
+                checksum.update(part)
+                file.write(part)
+            file.write(checksum.digest())
+            file.flush()
+            os.fsync(file.fileno())
+        before()
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise CheckpointError(f"{path}: cannot write the checkpoint: {error}") from error
+    return checksum.hexdigest()
+
+
+def read(path: Path, into: Any = None, checksum: str | None = None) -> Any:
+    """Return the state in the file, filling `into` as `codec.loads` does.
+
+    Raises
+    ------
+    CheckpointError
+        When the file cannot be read, is damaged, has another checksum than the one given, or holds what is not allowed.
+
+    """
+    try:
+        data = memoryview(path.read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot read the checkpoint: {error}") from error
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise CheckpointError(f"{path}: this is no fwonline checkpoint")
+    version = int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 2], "little")
+    length = int.from_bytes(data[len(_MAGIC) + 2 : _HEADER], "little")
+    body = data[: len(data) - _DIGEST]
+    if len(data) != _HEADER + length + _DIGEST:
+        raise CheckpointError(f"{path}: damaged: expected {_HEADER + length + _DIGEST} bytes, found {len(data)}")
+    found = hashlib.blake2b(body, digest_size=_DIGEST).digest()
+    if found != data[len(body) :]:
+        raise CheckpointError(f"{path}: damaged: its checksum does not fit its content")
+    if checksum is not None and found.hex() != checksum:
+        raise CheckpointError(f"{path}: expected the file of checksum {checksum}, found that of {found.hex()}")
+    if version != _VERSION:
+        raise CheckpointError(f"{path}: written in format {version}; this version reads format {_VERSION}")
+    try:
+        return codec.loads(body[_HEADER:], into)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -297,6 +297,7 @@ class EventLoop:
                 if stop.wished:
                     break
                 stop.waiting = True
+            stop.waiting = False
         except SampleError:
             self._count(n - 1, learned)
             raise
@@ -473,12 +474,13 @@ class EventLoop:
         self._resumed = checkpoint is not None and self.resume and checkpoint.exists()
         if self._resumed:
             assert checkpoint is not None
-            self._restore(checkpoint.load(self._in_place))
-        self._guard = Guard(self.model)
-        ways = calls(self.model, self.monitors)
-        self._predict, self._learn = ways.predict or _predict_nothing, ways.learn
-        self._has_probabilities = getattr(ways.predict, "__name__", "") == "predict_proba_one"
-        self._updates = [monitor.update for monitor in self.monitors]
+            state = checkpoint.load(self._in_place)
+            self._restore(state)
+            self.source.seek(state["position"])
+            for sink, place in zip(self._outputs(), state["outputs"], strict=True):
+                if place is not None:
+                    sink.truncate(place)
+        self._prepare()
         self._items = iter(self.source)
         now = time.perf_counter()
         self._reports.start(self.n, now)
@@ -486,6 +488,21 @@ class EventLoop:
         if checkpoint is not None and not self._resumed:
             checkpoint.discard()
             self._save()  # now, so that what cannot be saved is known before the first sample
+
+    def _prepare(self) -> None:
+        """Choose how the model is spoken to, once it is what it shall be."""
+        self._guard = Guard(self.model)
+        ways = calls(self.model, self.monitors)
+        self._predict, self._learn = ways.predict or _predict_nothing, ways.learn
+        self._has_probabilities = getattr(ways.predict, "__name__", "") == "predict_proba_one"
+        self._updates = [monitor.update for monitor in self.monitors]
+
+    def _feed(self, items: Iterator[Sample | Rejected], stop: Stop, limit: float = math.inf) -> None:
+        """Take items that somebody else has fetched: a `GroupLoop` with one loop for each partition."""
+        if self._held is not None:
+            items, self._held = itertools.chain([self._held], items), None
+        self._items = items
+        self._go(limit, stop)
 
     def _in_place(self, state: Any) -> dict[str, Any]:
         """What of this loop the checkpoint's state belongs in, if it is this loop's state at all."""
@@ -501,6 +518,7 @@ class EventLoop:
         return {"model": self.model, "monitors": self.monitors}
 
     def _restore(self, state: dict[str, Any]) -> None:
+        """Take up what was learned, counted and asked."""
         self.model, self.monitors = state["model"], state["monitors"]
         counts = state["counts"]
         self.n, self.n_predicted, self.n_learned = counts["n"], counts["predicted"], counts["learned"]
@@ -510,10 +528,6 @@ class EventLoop:
         if state["held"] is not None:
             kind, fields = state["held"]
             self._held = (Sample if kind == "sample" else Rejected)(*fields)
-        self.source.seek(state["position"])
-        for sink, position in zip(self._outputs(), state["outputs"], strict=True):
-            if position is not None:
-                sink.truncate(position)
         self._saved_n = self.n
 
     def _save(self, position: Any = None) -> None:
@@ -523,31 +537,33 @@ class EventLoop:
         outputs = self._outputs()
         for sink in outputs:
             sink.flush(durable=True)
-        held = self._held
-        self.checkpoint.save(
-            {
-                "written_by": fwonline.__version__,
-                "kind": self._kind,
-                "source": self.source.name,
-                "position": self.source.position if position is None else position,
-                "outputs": [sink.position for sink in outputs],
-                "counts": {
-                    "n": self.n,
-                    "predicted": self.n_predicted,
-                    "learned": self.n_learned,
-                    "rejected": self.n_rejected,
-                    "expired": self.n_expired,
-                    "unmatched": self.n_unmatched,
-                },
-                "pending": self._pending.state(),
-                "held": held and (type(held).__name__.lower(), msgspec.structs.astuple(held)),
-                "model": self.model,
-                "monitors": self.monitors,
-            }
-        )
+        state = self._state(self.source.position if position is None else position)
+        self.checkpoint.save({**state, "outputs": [sink.position for sink in outputs]})
         self._saved_n = self.n
         for observer in self.observers:
             observer.on_checkpoint(str(self.checkpoint.path), self.n)
+
+    def _state(self, position: Any) -> dict[str, Any]:
+        """What a checkpoint holds, but for the places in the sinks."""
+        held = self._held
+        return {
+            "written_by": fwonline.__version__,
+            "kind": self._kind,
+            "source": self.source.name,
+            "position": position,
+            "counts": {
+                "n": self.n,
+                "predicted": self.n_predicted,
+                "learned": self.n_learned,
+                "rejected": self.n_rejected,
+                "expired": self.n_expired,
+                "unmatched": self.n_unmatched,
+            },
+            "pending": self._pending.state(),
+            "held": held and (type(held).__name__.lower(), msgspec.structs.astuple(held)),
+            "model": self.model,
+            "monitors": self.monitors,
+        }
 
     def _save_held(self) -> None:
         try:

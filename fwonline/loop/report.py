@@ -66,6 +66,8 @@ class Report:
         How many items wait in the source, or None where that has no meaning.
     monitors
         What the monitors say, merged into one dict.
+    lags
+        `lag` by partition, where the source has any.
 
     """
 
@@ -81,6 +83,7 @@ class Report:
     progress: float | None
     lag: int | None
     monitors: dict[str, Any] = field(default_factory=dict)
+    lags: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return one flat dict, as JSON can hold it: the fields, and the monitors' values under their own names.
@@ -101,6 +104,7 @@ class Report:
             "rate": self.rate,
             "progress": self.progress,
             "lag": self.lag,
+            **({"lags": self.lags} if self.lags else {}),
             **self.monitors,
         }
 

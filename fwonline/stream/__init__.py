@@ -13,7 +13,7 @@ from fwonline.stream.sinks import CallbackSink, CSVSink, FileSink, JSONLinesSink
 from fwonline.stream.svmlight import SVMLightSource
 
 if TYPE_CHECKING:
-    from fwonline.stream.kafka import KafkaDeadLetterSink, KafkaSink, KafkaSource
+    from fwonline.stream.kafka import KafkaDeadLetterSink, KafkaGroupSource, KafkaSink, KafkaSource
 
 __all__ = [
     "CSVSink",
@@ -25,6 +25,7 @@ __all__ = [
     "JSONLinesSink",
     "JSONLinesSource",
     "KafkaDeadLetterSink",
+    "KafkaGroupSource",
     "KafkaSink",
     "KafkaSource",
     "Rejected",
@@ -38,7 +39,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # kafka-python is an extra, and importing it costs time that a stream from a file need not pay
-    if name in ("KafkaDeadLetterSink", "KafkaSink", "KafkaSource"):
+    if name in ("KafkaDeadLetterSink", "KafkaGroupSource", "KafkaSink", "KafkaSource"):
         from fwonline.stream import kafka
 
         return getattr(kafka, name)

@@ -12,22 +12,16 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
-from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python, wait_for
+from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["KafkaSource"]
 
-_SLICE = 0.2  # the longest wait for messages before the source looks whether it was closed
-_CHORES = (
-    5.0  # between two looks after the rest: new partitions, the group's offsets, whether a quiet broker still lives
-)
-_ONE_TROUBLE = 10.0  # failures that follow one another within this time are one trouble, which patience ends
-_RECONNECT = 2.0  # how long one attempt to come back may take; patience decides how many there are
-_TRIES = 3  # failures in a row after which the client is built anew, since some of kafka-python's never heal
-_TOPIC_APPEARS = 1.0  # how long a topic created a moment ago may be unknown to the broker that is asked
+# Between two looks after the rest: new partitions, the group's offsets, whether a quiet broker still lives.
+_CHORES = 5.0
 
 
-class KafkaSource(Source):
+class KafkaSource(KafkaReader, Source):
     """The messages of Kafka topics, each read once, from offsets that the run itself keeps.
 
     Partitions are assigned and sought by this source; no consumer group shares them out. The position, a mapping of
@@ -69,8 +63,9 @@ class KafkaSource(Source):
     end
         `"never"`, or `"latest"`: stop where the topics ended when reading began.
     decode
-        `decode(value, headers)` gives the message's fields as a dict; `value` is bytes, `headers` a tuple of
-        `(name, bytes)` pairs. What it raises rejects the message. None: JSON.
+        `"json"`, which is also what None means, `"msgpack"`, or a function: `decode(value, headers)` gives the
+        message's fields as a dict; `value` is bytes, `headers` a tuple of `(name, bytes)` pairs. What it raises rejects
+        the message.
     gaps
         `"error"`: every offset must be there. `"allow"`: offsets may be missing, as is normal in compacted topics and
         in those written by transactions. One that comes twice is an error in any case.
@@ -131,7 +126,7 @@ class KafkaSource(Source):
         partitions: Collection[int] | None = None,
         start: str = "earliest",
         end: str = "never",
-        decode: Callable[[bytes, tuple], dict] | None = None,
+        decode: Callable[[bytes, tuple], dict] | str | None = None,
         gaps: str = "error",
         group: str | None = None,
         client: Mapping[str, Any] | None = None,
@@ -139,42 +134,28 @@ class KafkaSource(Source):
         patience: float = 300.0,
         name: str | None = None,
     ) -> None:
-        self.topics = (topics,) if isinstance(topics, str) else tuple(topics)
-        if not self.topics:
-            raise ValueError("topics: expected at least one")
-        self.bootstrap_servers = addresses(bootstrap_servers)
-        self.layout = RecordLayout(
-            target, key=key, time=time, features=features, drop=drop, require_target=require_target
+        layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
+        super().__init__(
+            topics,
+            bootstrap_servers,
+            layout,
+            decode=decode,
+            gaps=gaps,
+            client=client,
+            timeout=timeout,
+            patience=patience,
+            name=name,
         )
         self.partitions = None if partitions is None else frozenset(partitions)
-        self.start = _one_of("start", start, "earliest", "latest")
-        self.end = _one_of("end", end, "never", "latest")
-        self.gaps = _one_of("gaps", gaps, "error", "allow")
+        self.start = one_of("start", start, "earliest", "latest")
+        self.end = one_of("end", end, "never", "latest")
         self.group = group
-        self.timeout = timeout
-        self.patience = patience
-        self.name = ",".join(self.topics) if name is None else name
-        self.n_tombstones = 0
-        self._decode = _decode_json if decode is None else decode
-        self._kafka = kafka_python()
-        self.client = ClientSettings(client, self._kafka.KafkaConsumer.DEFAULT_CONFIG)
 
-        self._offsets: dict[Any, int] = {}  # partition to the offset due next
         self._begins: dict[Any, int] = {}
-        self._ends: dict[Any, int] = {}  # as last heard of
         self._stops: dict[Any, int] | None = None  # where a bounded stream ends
         self._unfinished: set[Any] = set()
         self._items: Iterator[Sample | Rejected] | None = None
-        self._consumer: Any = None
-        self._cluster: Any = None
         self._in_use = False  # the consumer is at work, in this thread below us or in another
-        self._closed = False
-        self._heard = self._chores_done = 0.0
-        self._first_failure = self._last_failure = -math.inf
-        self._failures = 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {','.join(self.bootstrap_servers)!r}, client={self.client})"
 
     def __iter__(self) -> Iterator[Sample | Rejected]:
         if self._items is None:
@@ -231,7 +212,6 @@ class KafkaSource(Source):
             self._disconnect()
 
     def _read(self) -> Iterator[Sample | Rejected]:
-        offsets = self._offsets
         try:
             self._begin()
             while (batch := self._poll()) is not None:
@@ -239,22 +219,12 @@ class KafkaSource(Source):
                     yield None  # type: ignore[misc]  # no item, and asked for
                 for tp, records in batch.items():
                     stop = math.inf if self._stops is None else self._stops[tp]
-                    for record in records:
-                        if self._closed:
-                            return
-                        offset = record.offset
-                        if offset >= stop:
-                            break
-                        if offset != offsets[tp]:
-                            self._check_offset(tp, offset)
-                        offsets[tp] = offset + 1
-                        if record.value is None:
-                            self.n_tombstones += 1
-                        else:
-                            yield self._item(record)
+                    yield from self._items_of(tp, records, stop)
+                    if self._closed:
+                        return
                     if records[-1].offset >= stop - 1:
                         self._unfinished.discard(tp)
-        except _Closed:
+        except Closed:
             return
         except TimeoutError as error:
             raise SourceError(f"{self.name}: {error}") from None
@@ -268,51 +238,19 @@ class KafkaSource(Source):
         finally:
             self._in_use = False
 
-    def _item(self, record: Any) -> Sample | Rejected:
-        origin = f"{record.topic}[{record.partition}]@{record.offset}"
-        headers = tuple(record.headers)
-        key = _as_text(record.key)
-        try:
-            fields = self._decode(record.value, headers)
-        except Exception as error:  # whatever a user's function may raise: one bad message is not the stream's end
-            why = f"expected a JSON object: {error}" if self._decode is _decode_json else f"`decode` failed: {error!r}"
-            return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
-        if type(fields) is not dict:
-            why = f"expected a dict of fields from `decode`, found {type(fields).__name__}"
-            return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
-        time = record.timestamp / 1000 if record.timestamp >= 0 else None
-        return self.layout.sample(fields, record.value, origin, key=key, time=time, headers=headers)
-
-    def _check_offset(self, tp: Any, offset: int) -> None:
-        due = self._offsets[tp]
-        place = f"{tp.topic}[{tp.partition}]"
-        if offset < due:
-            raise SourceError(f"{place}@{offset}: came again: {due} was due")
-        if self.gaps == "error":
-            raise SourceError(
-                f"{place}: expected offset {due}, found {offset}: {offset - due} missing. In compacted topics and in "
-                "those written by transactions that is normal, and gaps='allow' reads them"
-            )
-
     def _poll(self) -> dict[Any, list] | None:
         """Return the next messages by partition, none when there are none yet, and None at the stream's end."""
         if self._closed or (self._stops is not None and not self._unfinished):
             return None
-        from kafka.errors import (
-            AuthorizationError,
-            KafkaError,
-            LogTruncationError,
-            OffsetOutOfRangeError,
-            UnsupportedCodecError,
-        )
+        from kafka.errors import KafkaError
 
         self._in_use = True
         try:
             if self._consumer is None:
-                self._connect(_RECONNECT)
+                self._connect(RECONNECT)
             if self._stops is not None:
                 self._consumer.pause(*self._stops.keys() - self._unfinished)  # what comes now is not of this stream
-            batch = self._consumer.poll(timeout_ms=1000 * _SLICE)
+            batch = self._consumer.poll(timeout_ms=1000 * SLICE)
             if batch:
                 self._heard = clock.monotonic()
                 for tp in batch:
@@ -321,36 +259,14 @@ class KafkaSource(Source):
                 self._look_behind_messages()
             if clock.monotonic() - self._chores_done > _CHORES:
                 self._do_chores()
-        except (OffsetOutOfRangeError, LogTruncationError) as error:
-            raise SourceError(
-                f"{self.name}: a message that is due is not on the broker, deleted before it was read or lost: {error}"
-            ) from error
-        except AuthorizationError as error:
-            raise SourceError(f"{self.name}: not allowed: {self.client.hide(error)}") from None
-        except UnsupportedCodecError as error:
-            raise SourceError(f'{self.name}: {error}: pip install "fwonline[kafka]" brings every codec') from error
         except (KafkaError, TimeoutError) as error:
+            if (refusal := self._refused(error)) is not None:
+                raise refusal from None
             self._bear(error)
             return {}
         finally:
             self._in_use = False
         return batch
-
-    def _bear(self, error: Exception) -> None:
-        """Live with a failure, unless failures have followed one another for too long."""
-        now = clock.monotonic()
-        if now - self._last_failure > _ONE_TROUBLE:
-            self._first_failure, self._failures = now, 0
-        self._last_failure = now
-        if now - self._first_failure > self.patience:
-            raise SourceError(
-                f"{self.name}: trouble with {','.join(self.bootstrap_servers)} for {now - self._first_failure:.0f} s: "
-                f"{self.client.hide(error)}"
-            ) from None
-        self._failures += 1
-        if self._failures % _TRIES == 0:
-            self._disconnect()
-        clock.sleep(_SLICE / 4)
 
     def _look_behind_messages(self) -> None:
         """Find what the stream has passed without seeing it: what compaction or a transaction left no message of.
@@ -370,7 +286,7 @@ class KafkaSource(Source):
             self._ends |= self._consumer.end_offsets(list(self._offsets), timeout_ms=1000)
             self._heard = clock.monotonic()
         if self._stops is None and set(self._assignment()) > self._offsets.keys():
-            self._stand(clock.monotonic() + _RECONNECT)
+            self._stand(clock.monotonic() + RECONNECT)
         if self.group is not None:
             self._consumer.commit_async(self._committable())
         self._chores_done = clock.monotonic()
@@ -387,35 +303,8 @@ class KafkaSource(Source):
             When no broker answered in time.
 
         """
-        deadline = clock.monotonic() + seconds
-        self._consumer, self._cluster = connect(
-            self._kafka.KafkaConsumer,
-            {
-                "bootstrap_servers": self.bootstrap_servers,
-                "group_id": self.group,
-                "enable_auto_commit": False,
-                "auto_offset_reset": "none",  # to go on elsewhere would lose or double messages without a word
-            },
-            self.client,
-            seconds=seconds,
-            keep_on=self._stop_if_closed,
-            # A misspelt topic is an error, not a new topic; new partitions are found within this time.
-            defaults={"allow_auto_create_topics": False, "metadata_max_age_ms": 30_000},
-        )
-        self._await_topics(deadline)
-        self._stand(max(deadline, clock.monotonic() + 1.0))
+        self._stand(self._open(seconds, group_id=self.group))
         self._heard = self._chores_done = clock.monotonic()
-
-    def _await_topics(self, deadline: float) -> None:
-        appears = min(deadline, clock.monotonic() + _TOPIC_APPEARS)
-        wait_for(self._cluster.set_topics(self.topics), self._all_topics_known, deadline, self._stop_if_closed)
-        while not self._all_topics_known() and clock.monotonic() < appears:
-            wait_for(self._cluster.request_update(), self._all_topics_known, appears, self._stop_if_closed)
-        if unknown := [topic for topic in self.topics if not self._cluster.partitions_for_topic(topic)]:
-            raise self._missing(f"{','.join(self.bootstrap_servers)} has no topic {listed(unknown)}")
-
-    def _all_topics_known(self) -> bool:
-        return all(self._cluster.partitions_for_topic(topic) for topic in self.topics)
 
     def _assignment(self) -> list[Any]:
         """Return the partitions to read, as the brokers last told them."""
@@ -427,10 +316,6 @@ class KafkaSource(Source):
             wanted = there if self.partitions is None else self.partitions
             assigned += [self._kafka.TopicPartition(topic, partition) for partition in sorted(wanted)]
         return assigned
-
-    def _missing(self, what: str) -> Exception:
-        # Brokers that come back from a fall may need a while to know again what they have.
-        return TimeoutError(what) if self._heard else SourceError(what)
 
     def _stand(self, deadline: float) -> None:
         """Assign every partition and seek the offset that is due there."""
@@ -446,32 +331,13 @@ class KafkaSource(Source):
                 from_start = self.start == "earliest" or tp.topic in known
                 self._offsets[tp] = begins[tp] if from_start else ends[tp]
             due = self._offsets[tp]
-            if not begins[tp] <= due <= ends[tp]:
-                raise SourceError(
-                    f"{tp.topic}[{tp.partition}]: offset {due} is due, and the broker has {begins[tp]} to {ends[tp]}: "
-                    + ("those before were deleted unread" if due < begins[tp] else "this is not the topic it was")
-                )
+            self._check_due(tp, due, begins[tp], ends[tp])
             consumer.seek(tp, due)
         self._begins |= begins
         self._ends |= ends
         if self.end == "latest" and self._stops is None:
             self._stops = ends
             self._unfinished = {tp for tp in assigned if self._offsets[tp] < ends[tp]}
-
-    def _ask(self, question: Callable[..., dict], partitions: list[Any], deadline: float) -> dict[Any, int]:
-        from kafka.errors import RetriableError
-
-        while True:
-            self._stop_if_closed()
-            try:
-                return question(partitions, timeout_ms=1000)
-            except RetriableError as error:
-                if clock.monotonic() > deadline:
-                    raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}: {error}") from None
-
-    def _stop_if_closed(self) -> None:
-        if self._closed:
-            raise _Closed
 
     def _disconnect(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -486,27 +352,3 @@ class KafkaSource(Source):
 
 
 _Offset = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class _Closed(Exception):
-    """The stream was closed while it waited."""
-
-
-_json_fields = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def _decode_json(value: bytes, headers: tuple) -> dict[str, Any]:
-    return _json_fields(value)
-
-
-def _as_text(key: bytes | None) -> str | bytes | None:
-    try:
-        return None if key is None else key.decode()
-    except UnicodeDecodeError:
-        return key
-
-
-def _one_of(parameter: str, value: str, *known: str) -> str:
-    if value not in known:
-        raise ValueError(f"{parameter}: expected one of {listed(known)}; found {value!r}")
-    return value

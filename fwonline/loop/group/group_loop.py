@@ -1,0 +1,366 @@
+"""One worker of a group: an event loop for each partition it owns."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fwonline.exceptions import CheckpointError, SampleError, SourceError
+from fwonline.loop._signals import Stop
+from fwonline.loop._timer import Timer
+from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.group.states import PartitionStates
+from fwonline.loop.report import Observer, Report, Start, Summary
+from fwonline.stream.base import Rejected, Sample, Sink, Source
+from fwonline.stream.shared import NotOurs, Place, SharedSource
+
+__all__ = ["GroupLoop"]
+
+
+class GroupLoop:
+    """Takes the partitions that a group gives this worker through a model each, every sample exactly once.
+
+    **State belongs to partitions.** Each partition has a model, monitors and waiting questions of its own, which are
+    copies of the ones given here and know nothing of other partitions. So what is learned of a partition depends on its
+    messages alone, bit by bit, whoever learned it, and however often it moved from worker to worker.
+
+    **A checkpoint** writes the state of each partition into a new file and then commits the partition's offset together
+    with the file's name: one write, made by the group's coordinator, decides both where the partition stands and which
+    state stands there. A worker that was taken for dead, and another one took its partitions over, has its commit
+    refused; what it learned since its last commit is dropped, and the other one learned it. When partitions come to a
+    worker it loads exactly the file that the commit names.
+
+    Predictions are written to `sinks` before they are committed, so that after a crash some are written a second time:
+    the record's ``origin`` names the message.
+
+    **Signals** end the worker as they end an `EventLoop`; it commits, and leaves the group.
+
+    Parameters
+    ----------
+    source
+        The worker's part in the group.
+    model, monitors
+        Not learned yet; each partition gets a copy.
+    sinks
+        As for `EventLoop`. All partitions of the worker write to them. A file is written behind what it holds.
+    states
+        The folder of the states, on storage that all workers see.
+    on_error, dead_letter, max_pending, expire_items, expire_seconds, check_values
+        As for `EventLoop`.
+    checkpoint_every, checkpoint_samples
+        Seconds or items of this worker between two checkpoints; by default 10 seconds.
+    report_every, report_samples, observers
+        As for `EventLoop`. The counts of a report are of the items this worker took since it was started; a monitor's
+        value is the mean over its partitions, weighted by the samples learned.
+
+    """
+
+    def __init__(
+        self,
+        source: SharedSource,
+        model: Any,
+        monitors: Iterable[Any] = (),
+        sinks: Iterable[Sink] = (),
+        *,
+        states: str | os.PathLike[str],
+        on_error: str = "raise",
+        dead_letter: Sink | None = None,
+        checkpoint_every: float | None = None,
+        checkpoint_samples: int | None = None,
+        report_every: float | None = None,
+        report_samples: int | None = None,
+        observers: Iterable[Observer] = (),
+        max_pending: int = 100_000,
+        expire_items: int | None = None,
+        expire_seconds: float | None = None,
+        check_values: bool = True,
+    ) -> None:
+        self.source = source
+        self.model = model
+        self.monitors = list(monitors)
+        self.sinks = list(sinks)
+        self.states = PartitionStates(states, source.group)
+        self.dead_letter = dead_letter
+        self.observers = list(observers)
+        self._options: dict[str, Any] = {
+            "on_error": on_error,
+            "dead_letter": dead_letter,
+            "max_pending": max_pending,
+            "expire_items": expire_items,
+            "expire_seconds": expire_seconds,
+            "check_values": check_values,
+        }
+        self._reports = Timer(report_every, report_samples, default=1.0 if self.observers else None)
+        self._checkpoints = Timer(checkpoint_every, checkpoint_samples, default=10.0)
+        for sink in self._outputs():
+            if hasattr(sink, "append"):
+                sink.append = True
+        self._fresh("?")  # what cannot be, is known now
+        self._loops: dict[str, EventLoop] = {}
+        self._saved: dict[str, int] = {}  # the offset of each partition's last commit
+        self._counts: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
+
+    @property
+    def n(self) -> int:
+        """Items that this worker took."""
+        return self._counts["n"]
+
+    @property
+    def partitions(self) -> dict[str, Any]:
+        """Partition -> model, of those that this worker owns."""
+        return {partition: loop.model for partition, loop in self._loops.items()}
+
+    def _outputs(self) -> list[Sink]:
+        return [*self.sinks, *([] if self.dead_letter is None else [self.dead_letter])]
+
+    # -- a run
+
+    def run(self, limit: int | None = None) -> Summary:
+        """Work until the stream's end, a signal, or until this worker took `limit` items. A worker runs once.
+
+        Raises
+        ------
+        SampleError, SourceError
+            As for `EventLoop`; what was learned is committed first.
+        CheckpointError
+            When the state that the group's offset names cannot be had, or is of another model.
+        KeyboardInterrupt
+            On the second SIGINT.
+
+        """
+        self._started = self._reported = now = time.perf_counter()
+        self._reported_n = 0
+        self._reports.start(0, now)
+        self._checkpoints.start(0, now)
+        start = Start(source=self.source.name, model=str(self.model))
+        for observer in self.observers:
+            observer.on_start(start)
+        with Stop(None) as stop:
+            try:
+                self._go(math.inf if limit is None else limit, stop)
+            except (SampleError, SourceError):
+                self._save()
+                raise
+            if stop.wished:
+                for observer in self.observers:
+                    observer.on_interrupt(stop.name)
+            self._save()
+            for sink in self._outputs():
+                sink.flush()
+        self._tell()
+        summary = self._summary(stop.wished)
+        for observer in self.observers:
+            observer.on_end(summary)
+        return summary
+
+    def _go(self, limit: float, stop: Stop) -> None:
+        while not stop.wished and self.n < limit:
+            turn = self.source.poll()
+            if turn.lost:
+                self._drop()
+            try:
+                for partition, place in turn.gained.items():
+                    self._take_up(partition, place, stop)
+            except NotOurs:
+                self._drop()
+                continue
+            for partition, items in turn.items:
+                # A checkpoint between two partitions may have found that they are ours no more.
+                if stop.wished or self.n >= limit or partition not in self._loops:
+                    break
+                self._feed(partition, items, stop, limit)
+                self._look_at_clock()
+            if not turn.items:
+                if self._loops and self.source.is_read():
+                    self._save()
+                if self.source.is_done():
+                    break
+            self._look_at_clock()
+
+    def _feed(self, partition: str, items: Iterator[Sample | Rejected], stop: Stop, limit: float = math.inf) -> None:
+        loop = self._loops[partition]
+        before, rejected = _counts(loop), loop.n_rejected.copy()
+        try:
+            loop._feed(items, stop, loop.n + limit - self.n)
+        finally:
+            self._counts.update({name: count - before[name] for name, count in _counts(loop).items()})
+            self._rejected.update({why: n - rejected.get(why, 0) for why, n in loop.n_rejected.items()})
+
+    def _look_at_clock(self) -> None:
+        now = time.perf_counter()
+        if self._reports.is_due(self.n, now):
+            self._tell()
+        if self._checkpoints.is_due(self.n, now):
+            self._save()
+
+    # -- partitions come and go
+
+    def _fresh(self, partition: str) -> EventLoop:
+        """A loop that has learned nothing."""
+        model, monitors = copy.deepcopy((self.model, self.monitors))
+        loop = EventLoop(_Partition(partition, self.source), model, monitors, self.sinks, **self._options)
+        loop.observers.append(_Rejections(self.observers))
+        return loop
+
+    def _drop(self) -> None:
+        """Forget partitions that are somebody else's now; what was not committed never was."""
+        self._loops.clear()
+        self._saved.clear()
+
+    def _take_up(self, partition: str, place: Place, stop: Stop) -> None:
+        loop, note = self._fresh(partition), place.note
+        if note is None:
+            # The place where a partition begins is committed before anything is learned of it: a state without a commit
+            # is a sign of lost offsets, then, and of nothing else.
+            self.states.begin(partition)
+            while not self.source.commit({partition: Place(place.offset, self.states.NEW)}):
+                pass  # the source's patience ends this
+        elif note != self.states.NEW:
+            loop._restore(self._read(partition, note, loop))
+        loop._prepare()
+        self.source.stand(partition, place.offset)
+        self._loops[partition], self._saved[partition] = loop, place.offset
+        if loop._held is not None:  # what ended the run before is tried again, even if nothing follows it
+            self._feed(partition, iter(()), stop)
+
+    def _read(self, partition: str, note: str, loop: EventLoop) -> dict[str, Any]:
+        try:
+            state = self.states.read(partition, note, loop._in_place)
+        except CheckpointError:
+            there = self.source.places().get(partition)
+            if there is not None and there.note != note:
+                raise NotOurs from None  # somebody has committed behind our back, so it is theirs
+            raise
+        return state
+
+    def _save(self) -> None:
+        """Write the states of the partitions that have moved, and commit them."""
+        moved = {
+            partition: loop
+            for partition, loop in self._loops.items()
+            if self.source.position(partition) != self._saved[partition]
+        }
+        if not moved:
+            return
+        for sink in self._outputs():
+            sink.flush(durable=True)
+        try:
+            places = {partition: self._written(partition, loop) for partition, loop in moved.items()}
+            if not self.source.commit(places):
+                return  # nobody knows; the files of before stay
+        except NotOurs:
+            self._drop()
+            return
+        for partition, place in places.items():
+            assert place.note is not None
+            self._saved[partition] = place.offset
+            self.states.sweep(partition, place.note)
+        for observer in self.observers:
+            observer.on_checkpoint(str(self.states.path), self.n)
+
+    def _written(self, partition: str, loop: EventLoop) -> Place:
+        """Write a partition's state and return the place to commit."""
+        offset, era = self.source.position(partition), self.source.era
+        try:
+            return Place(offset, self.states.write(partition, era, offset, loop._state(offset)))
+        except CheckpointError:
+            if self.states.latest_era(partition) > era:
+                raise NotOurs from None  # a later owner has cleared away what we were about to finish
+            raise
+
+    # -- what is told
+
+    def _values(self) -> dict[str, Any]:
+        sums: dict[str, float] = {}
+        weights: Counter[str] = Counter()
+        for loop in self._loops.values():
+            for name, value in loop._values().items():
+                if isinstance(value, (int, float)) and loop.n_learned and math.isfinite(value):
+                    sums[name] = sums.get(name, 0.0) + value * loop.n_learned
+                    weights[name] += loop.n_learned
+        return {name: total / weights[name] for name, total in sums.items()}
+
+    def _tell(self) -> None:
+        now = time.perf_counter()
+        passed, n = now - self._reported, self.n - self._reported_n
+        self._reported, self._reported_n = now, self.n
+        lags = self.source.lags()
+        report = Report(
+            n=self.n,
+            n_predicted=self._counts["predicted"],
+            n_learned=self._counts["learned"],
+            rejected=dict(self._rejected),
+            n_pending=sum(len(loop._pending) for loop in self._loops.values()),
+            n_expired=self._counts["expired"],
+            n_unmatched=self._counts["unmatched"],
+            elapsed=now - self._started,
+            rate=n / passed if passed > 0 else 0.0,
+            progress=self.source.progress,
+            lag=sum(lags.values()),
+            monitors=self._values(),
+            lags=lags,
+        )
+        for observer in self.observers:
+            observer.on_report(report)
+
+    def _summary(self, interrupted: bool) -> Summary:
+        elapsed = time.perf_counter() - self._started
+        return Summary(
+            n=self.n,
+            n_predicted=self._counts["predicted"],
+            n_learned=self._counts["learned"],
+            n_rejected=dict(self._rejected),
+            n_pending=sum(len(loop._pending) for loop in self._loops.values()),
+            n_expired=self._counts["expired"],
+            n_unmatched=self._counts["unmatched"],
+            elapsed=elapsed,
+            rate=self.n / elapsed if elapsed > 0 else 0.0,
+            monitors=self._values(),
+            interrupted=interrupted,
+            position={partition: self.source.position(partition) for partition in self._loops},
+        )
+
+
+def _counts(loop: EventLoop) -> dict[str, int]:
+    return {
+        "n": loop.n,
+        "predicted": loop.n_predicted,
+        "learned": loop.n_learned,
+        "expired": loop.n_expired,
+        "unmatched": loop.n_unmatched,
+    }
+
+
+class _Partition(Source):
+    """What an event loop sees of a partition: its name. The items come from outside."""
+
+    def __init__(self, name: str, source: SharedSource) -> None:
+        self.name = name
+        self._source = source
+
+    def __iter__(self) -> Iterator[Sample | Rejected]:
+        return iter(())
+
+    @property
+    def position(self) -> int:
+        return self._source.position(self.name)
+
+    def seek(self, position: Any) -> None:
+        self._source.stand(self.name, position)
+
+
+class _Rejections(Observer):
+    """Passes on what a partition's loop rejected, and nothing else: reports are the worker's."""
+
+    def __init__(self, observers: list[Observer]) -> None:
+        self._observers = observers
+
+    def on_rejected(self, rejected: Rejected, reason: str) -> None:
+        for observer in self._observers:
+            observer.on_rejected(rejected, reason)

@@ -1,0 +1,155 @@
+"""The files of what partitions have learned: written once, named by the group's commits, removed when superseded."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fwonline.exceptions import CheckpointError
+from fwonline.loop import checkpoint
+
+__all__ = ["PartitionStates"]
+
+# A file's name says under which membership it was written, where it stands, and something that nobody else will say.
+_FILE = re.compile(r"(?P<era>\d{10})-\d{20}-[0-9a-f]{8}\.state")
+_NOTE = re.compile(rf"fwonline (?P<file>{_FILE.pattern}) (?P<checksum>[0-9a-f]{{64}})")
+_NEW = "fwonline new"
+
+
+class PartitionStates:
+    """A folder of states, which all workers of a group see.
+
+    Each state is a file of its own that is never changed. Which one counts is said by a *note*, a short text that the
+    group keeps with a partition's offset: the file's name and its checksum. A file is removed when a later one of the
+    same partition was committed, and never before.
+
+    Parameters
+    ----------
+    path
+        The folder. On several machines it lies on storage that all of them share.
+    group
+        The group's name. Groups do not see one another's states.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fwonline.loop import PartitionStates
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> states = PartitionStates(folder.name, "click-model")
+    >>> note = states.write("clicks[0]", 1, 1000, {"position": 1000})
+    >>> states.read("clicks[0]", note)
+    {'position': 1000}
+    >>> folder.cleanup()
+
+    """
+
+    #: The note of a partition that nothing was learned of yet.
+    NEW = _NEW
+
+    def __init__(self, path: str | os.PathLike[str], group: str) -> None:
+        self.path = Path(path)
+        self.group = group
+
+    def __repr__(self) -> str:
+        return f"PartitionStates({str(self.path)!r}, {self.group!r})"
+
+    def folder(self, partition: str) -> Path:
+        """Where the states of a partition are."""
+        topic, _, number = partition.rstrip("]").rpartition("[")
+        return self.path / quote(self.group, safe="") / f"{quote(topic, safe='')}-{number}"
+
+    def files(self, partition: str) -> list[Path]:
+        """The files of a partition, those that nobody points at among them."""
+        try:
+            return sorted(path for path in self.folder(partition).iterdir() if _FILE.fullmatch(path.name))
+        except FileNotFoundError:
+            return []
+
+    def write(self, partition: str, era: int, offset: int, state: Any) -> str:
+        """Write a state into a new file and return its note.
+
+        Parameters
+        ----------
+        partition
+            `topic[0]`.
+        era
+            The number of the membership under which it is written; the group counts upwards.
+        offset
+            Where the partition stands.
+        state
+            What to write.
+
+        Raises
+        ------
+        CheckpointError
+            When it holds what no checkpoint can, or the disk refuses.
+
+        """
+        name = f"{era:010d}-{offset:020d}-{secrets.token_hex(4)}.state"
+        return f"fwonline {name} {checkpoint.write(self.folder(partition) / name, state)}"
+
+    def read(self, partition: str, note: str, into: Any = None) -> Any:
+        """Return exactly the state that `note` names, filling `into` as `codec.loads` does.
+
+        Raises
+        ------
+        CheckpointError
+            When the note is none of ours, or the file is missing, damaged or another one.
+
+        """
+        return checkpoint.read(self._file(partition, note), into, self._parsed(partition, note)["checksum"])
+
+    def is_there(self, partition: str, note: str) -> bool:
+        """Whether the file of a note exists. One that was superseded meanwhile does not."""
+        return self._file(partition, note).exists()
+
+    def latest_era(self, partition: str) -> int:
+        """The latest membership under which a state of the partition was written; -1 where there is none."""
+        return max((int(path.name[:10]) for path in self.files(partition)), default=-1)
+
+    def _file(self, partition: str, note: str) -> Path:
+        return self.folder(partition) / self._parsed(partition, note)["file"]
+
+    @staticmethod
+    def _parsed(partition: str, note: str) -> re.Match[str]:
+        if (parsed := _NOTE.fullmatch(note)) is None:
+            raise CheckpointError(
+                f"{partition}: expected the name of a state beside the group's offset, found {note[:60]!r}: the offset "
+                "was set by something else. Reset the group's offsets and its states together, or take another group"
+            )
+        return parsed
+
+    def begin(self, partition: str) -> None:
+        """Make sure that nothing was learned of a partition for which the group has no offset.
+
+        Raises
+        ------
+        CheckpointError
+            When there are states: the group has lost its offsets, and which state counts nobody can tell.
+
+        """
+        if files := self.files(partition):
+            raise CheckpointError(
+                f"{partition}: the group {self.group!r} has no offset there, and {files[0].parent} holds {len(files)} "
+                "states of it: its offsets were deleted or have expired (offsets.retention.minutes). Set the offset, "
+                f"with the note of the state to go on from, or remove the folder to begin anew"
+            )
+
+    def sweep(self, partition: str, note: str) -> None:
+        """Remove the files that can never count again, now that `note` is committed.
+
+        What was written under an earlier membership, or by us before, can be committed no more. What a later membership
+        has written is not ours to judge.
+        """
+        kept = self._file(partition, note).name
+        era = kept[:10]
+        for path in self.files(partition):
+            if path.name[:10] <= era and path.name != kept:
+                path.unlink(missing_ok=True)
+        for path in self.folder(partition).glob("*.state.tmp"):  # of a worker that died while it wrote
+            if path.name[:10] < era:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,356 @@
+"""Kafka topics shared out among the workers of a consumer group."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time as clock
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from fwonline.exceptions import SourceError
+from fwonline.stream.base import Rejected, Sample
+from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of
+from fwonline.stream.records import RecordLayout
+from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
+
+__all__ = ["KafkaGroupSource"]
+
+_CHORES = 5.0  # between two looks at where quiet partitions end
+_COMMIT = 5.0  # how long one commit may take
+_STRANDED = 5.0  # how long the group may say nothing after it refused a commit
+
+
+class KafkaGroupSource(KafkaReader, SharedSource):
+    """The messages of Kafka topics for one worker of a consumer group.
+
+    The group's coordinator, a broker, decides who reads which partition. Each worker uses a source of its own with the
+    same `group`. The group's committed offsets are the truth about where a partition stands, and the metadata committed
+    with each says which state had learned what came before: see `fwonline.loop.GroupLoop`.
+
+    Parameters
+    ----------
+    topics, bootstrap_servers, target
+        As for `KafkaSource`.
+    group
+        The name of the consumer group. It belongs to one model: another model takes another group.
+    key, time, features, drop, require_target, decode, gaps, timeout, patience, name
+        As for `KafkaSource`.
+    start
+        Where to begin in a partition of which the group has no offset: `"earliest"` or `"latest"`. A partition added to
+        a topic later is read from its beginning in the first case alone.
+    end
+        `"never"`, or `"latest"`: the group stops where the topics ended when this worker began.
+    client
+        Further settings for kafka-python's consumer, as for `KafkaSource`: among them `session_timeout_ms`, after which
+        a worker that says nothing is taken for dead (45 s by default), and `max_poll_interval_ms`, within which a
+        worker must come back for more (5 minutes).
+
+    Attributes
+    ----------
+    n_tombstones
+        How many messages without a value were passed over.
+
+    Raises
+    ------
+    SourceError, ValueError
+        As for `KafkaSource`.
+
+    Examples
+    --------
+    >>> from fwonline import stream
+    >>> stream.KafkaGroupSource("clicks", "localhost:9092", target="clicked", group="click-model")
+    KafkaGroupSource('clicks', 'localhost:9092', client=<>)
+
+    """
+
+    def __init__(
+        self,
+        topics: str | Sequence[str],
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        target: str | None = None,
+        *,
+        group: str,
+        key: str | None = None,
+        time: str | None = None,
+        features: Collection[str] | None = None,
+        drop: Collection[str] = (),
+        require_target: bool = True,
+        start: str = "earliest",
+        end: str = "never",
+        decode: Callable[[bytes, tuple], dict] | str | None = None,
+        gaps: str = "error",
+        client: Mapping[str, Any] | None = None,
+        timeout: float = 10.0,
+        patience: float = 300.0,
+        name: str | None = None,
+    ) -> None:
+        layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
+        super().__init__(
+            topics,
+            bootstrap_servers,
+            layout,
+            decode=decode,
+            gaps=gaps,
+            client=client,
+            timeout=timeout,
+            patience=patience,
+            name=name,
+        )
+        if not group:
+            raise ValueError("group: expected a name")
+        self.group = group
+        self.start = one_of("start", start, "earliest", "latest")
+        self.end = one_of("end", end, "never", "latest")
+        self._ours: dict[str, Any] = {}  # the name of each of our partitions, once we stand in it
+        self._waiting: dict[str, Any] = {}  # gained, and not stood in yet
+        self._notes = _Notes()
+        self._membership: Any = None  # as whom we gained them
+        self._has_joined = False
+        self._stranded = math.inf  # since when we own nothing and do not know why
+        self._stops: dict[Any, float] | None = None
+        self._begins: dict[Any, int] = {}
+
+    # -- taking part
+
+    def poll(self) -> Turn:
+        from kafka.errors import KafkaError, NoOffsetForPartitionError
+
+        try:
+            if self._consumer is None:
+                self._join()
+            try:
+                batch = self._consumer.poll(timeout_ms=1000 * SLICE)
+            except NoOffsetForPartitionError:  # a partition nobody has read yet: where it begins is settled below
+                batch = {}
+            if self._notes:
+                self._stranded = math.inf
+                return self._settle()
+            if clock.monotonic() - self._stranded > _STRANDED:
+                self._disconnect()
+                self._stranded = math.inf
+                return self._lose()
+            if batch:
+                self._heard = clock.monotonic()
+                for tp in batch:
+                    self._ends[tp] = self._consumer.highwater(tp) or self._ends[tp]
+            else:
+                self._look_behind_messages()
+            if clock.monotonic() - self._heard > _CHORES and self._offsets:
+                self._ends |= self._consumer.end_offsets(list(self._offsets), timeout_ms=1000)
+                self._heard = clock.monotonic()
+        except Closed:
+            return Turn(lost=True)
+        except (KafkaError, TimeoutError) as error:
+            if (refusal := self._refused(error)) is not None:
+                raise refusal from None
+            if not self._has_joined and isinstance(error, TimeoutError):
+                raise SourceError(f"{self.name}: {error}") from None
+            self._bear(error)
+            return self._lose() if self._consumer is None else Turn()
+        ours = {tp: partition for partition, tp in self._ours.items()}
+        return Turn(items=[(ours[tp], self._part(tp, records)) for tp, records in batch.items() if tp in ours])
+
+    def _part(self, tp: Any, records: list[Any]) -> Iterator[Sample | Rejected]:
+        return self._items_of(tp, records, self._stop_of(tp))
+
+    def _stop_of(self, tp: Any) -> float:
+        return math.inf if self._stops is None else self._stops.get(tp, math.inf)
+
+    def _join(self) -> None:
+        deadline = self._open(RECONNECT if self._has_joined else self.timeout, group_id=self.group)
+        self._notes = _Notes()
+        if self.end == "latest" and self._stops is None:
+            self._stops = dict(self._ask(self._consumer.end_offsets, self._all_partitions(), deadline))
+        self._consumer.subscribe(self.topics, listener=self._notes.listener())
+        self._heard = clock.monotonic()
+        self._has_joined = True
+
+    def _lose(self) -> Turn:
+        self._ours.clear()
+        self._waiting.clear()
+        self._offsets.clear()
+        self._membership = None
+        return Turn(lost=True)
+
+    def _strand(self) -> None:
+        """Let go of everything; the group will say what is ours, or is asked again by a new client."""
+        self._lose()
+        self._stranded = clock.monotonic()
+
+    @property
+    def era(self) -> int:
+        return self._membership.generation_id
+
+    def _settle(self) -> Turn:
+        """Deal with what the group has decided, on the thread that may ask it back."""
+        assigned = self._notes.take()
+        self._lose()
+        if assigned is None:  # the others have not come together yet
+            return Turn(lost=True)
+        try:
+            consumer, deadline = self._consumer, clock.monotonic() + self.timeout
+            membership = consumer.group_metadata()
+            tps = sorted(assigned)
+            begins = self._ask(consumer.beginning_offsets, tps, deadline)
+            ends = self._ask(consumer.end_offsets, tps, deadline)
+            gained = self._places(tps)
+            for tp, place in gained.items():
+                if place.note is None:
+                    gained[tp] = Place(begins[tp] if self.start == "earliest" else ends[tp], None)
+                self._check_due(tp, gained[tp].offset, begins[tp], ends[tp])
+        except BaseException:
+            self._notes.put(assigned)  # to be tried again
+            raise
+        self._begins, self._ends, self._membership = begins, ends, membership
+        self._heard = clock.monotonic()
+        self._waiting = {_name(tp): tp for tp in tps}
+        return Turn(lost=True, gained={_name(tp): place for tp, place in gained.items()})
+
+    def stand(self, partition: str, offset: int) -> None:
+        tp = self._waiting.pop(partition)
+        self._ours[partition] = tp
+        self._offsets[tp] = offset
+        if tp in self._consumer.assignment():  # else the group has moved on, which the next poll tells
+            # Always: a partition that was ours before keeps the position it had, behind messages of which we know
+            # nothing any more.
+            self._consumer.seek(tp, offset)
+
+    def _look_behind_messages(self) -> None:
+        for tp in self._ours.values() if self.gaps == "allow" else ():
+            seen = self._consumer.position(tp, timeout_ms=0) or 0
+            self._offsets[tp] = max(self._offsets[tp], seen)
+
+    # -- where the group stands
+
+    def commit(self, places: dict[str, Place]) -> bool:
+        from kafka.errors import CommitFailedError, FencedInstanceIdError, KafkaError, RebalanceInProgressError
+
+        if not places:
+            return True
+        # A commit goes out under the membership of the moment. It must be the one under which the partitions came to
+        # us: the next one may have given us back a partition that others have learned of meanwhile.
+        if self._notes or self._consumer is None or self._consumer.group_metadata() != self._membership:
+            self._strand()
+            raise NotOurs
+        offsets = {
+            (self._ours.get(partition) or self._waiting[partition]): self._kafka.OffsetAndMetadata(
+                place.offset, place.note, -1
+            )
+            for partition, place in places.items()
+        }
+        try:
+            self._consumer.commit(offsets, timeout_ms=1000 * _COMMIT)
+        except (CommitFailedError, RebalanceInProgressError, FencedInstanceIdError):
+            self._strand()
+            raise NotOurs from None
+        except KafkaError as error:
+            if (refusal := self._refused(error)) is not None:
+                raise refusal from None
+            self._bear(error)
+            return False
+        return True
+
+    def places(self) -> dict[str, Place]:
+        from kafka.errors import KafkaError
+
+        if self._consumer is None:
+            return {}
+        try:
+            return {_name(tp): place for tp, place in self._places(self._all_partitions()).items()}
+        except KafkaError as error:
+            self._bear(error)
+            return {}
+
+    def _places(self, tps: list[Any]) -> dict[Any, Place]:
+        places = {}
+        for tp in tps:
+            told = self._consumer.committed(tp, metadata=True, timeout_ms=1000 * _COMMIT)
+            places[tp] = Place(0, None) if told is None else Place(told.offset, told.metadata)
+        return places
+
+    def position(self, partition: str) -> int:
+        return self._offsets[self._ours[partition]]
+
+    def is_read(self) -> bool:
+        return self._stops is not None and all(
+            self._offsets[tp] >= self._stop_of(tp) for tp in self._ours.values() if tp in self._stops
+        )
+
+    def is_done(self) -> bool:
+        if self._stops is None:
+            return False
+        places = self.places()
+        return bool(places) and all(
+            stop == 0 or (place.note is not None and place.offset >= stop)
+            for place, stop in ((places.get(_name(tp), Place(0, None)), stop) for tp, stop in self._stops.items())
+        )
+
+    @property
+    def progress(self) -> float | None:
+        if self._stops is None or not self._ours:
+            return None
+        total = read = 0.0
+        for tp in self._ours.values():
+            stop = self._stops.get(tp, self._offsets[tp])
+            total += stop - self._begins[tp]
+            read += min(self._offsets[tp], stop) - self._begins[tp]
+        return read / total if total else 1.0
+
+    def lags(self) -> dict[str, int]:
+        return {partition: max(0, self._ends.get(tp, 0) - self._offsets[tp]) for partition, tp in self._ours.items()}
+
+    def close(self) -> None:
+        self._closed = True
+        self._disconnect()
+        self._lose()
+
+    def _disconnect(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            from kafka.errors import KafkaError
+
+            with contextlib.suppress(KafkaError):
+                consumer.close(autocommit=False, timeout_ms=1000)
+
+
+class _Notes:
+    """What the group decided, written down by kafka-python's own thread and read by ours."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_new = False
+        self._assigned: set[Any] | None = None
+
+    def __bool__(self) -> bool:
+        return self._is_new
+
+    def put(self, assigned: set[Any] | None) -> None:
+        with self._lock:
+            self._is_new, self._assigned = True, assigned
+
+    def take(self) -> set[Any] | None:
+        """Return the partitions assigned last, None where all were taken away and no others are there yet."""
+        with self._lock:
+            self._is_new = False
+            return self._assigned
+
+    def listener(self) -> Any:
+        from kafka import ConsumerRebalanceListener
+
+        notes = self
+
+        class Listener(ConsumerRebalanceListener):
+            # Called on the thread that a question to the brokers would wait for.
+            def on_partitions_revoked(self, revoked: Any) -> None:
+                notes.put(None)
+
+            def on_partitions_assigned(self, assigned: Any) -> None:
+                notes.put(set(assigned))
+
+        return Listener()
+
+
+def _name(tp: Any) -> str:
+    return f"{tp.topic}[{tp.partition}]"

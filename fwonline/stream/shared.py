@@ -1,0 +1,135 @@
+"""Streams in partitions that several workers share out among themselves."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+from fwonline.stream.base import Rejected, Sample
+
+__all__ = ["NotOurs", "Place", "SharedSource", "Turn"]
+
+
+class NotOurs(Exception):
+    """The partitions are somebody else's by now: nothing was committed, and what is held of them is worth nothing."""
+
+
+class Place(NamedTuple):
+    """Where a partition stands for the whole group.
+
+    Parameters
+    ----------
+    offset
+        The offset of the next message.
+    note
+        What was committed with it: the name of the state that had learned all before. None where nothing was ever
+        committed; `offset` is then where to begin.
+
+    """
+
+    offset: int
+    note: str | None
+
+
+class Turn(NamedTuple):
+    """What one look at the stream brought.
+
+    Parameters
+    ----------
+    lost
+        Whether all that was held before is somebody else's now. Comes first: what is gained may be the same partitions
+        again, and they have moved on meanwhile.
+    gained
+        Partitions that are ours from now on, and where they stand; each waits for `SharedSource.stand`.
+    items
+        The items of each partition, in order.
+
+    """
+
+    lost: bool = False
+    gained: dict[str, Place] = {}  # noqa: RUF012  (never changed)
+    items: list[tuple[str, Iterator[Sample | Rejected]]] = []  # noqa: RUF012
+
+
+class SharedSource(abc.ABC):
+    """A stream whose partitions a group of workers shares out; each partition has one owner at a time.
+
+    Its place in a partition is kept with the group, together with a short note, in one write that only the partition's
+    owner can do. A worker that was taken for dead and wakes up cannot write: that is what makes the note a pointer to
+    the one state that counts.
+
+    Partitions go by name, `topic[0]`. The calls come from one thread.
+    """
+
+    #: What the source is called in messages.
+    name: str = "stream"
+    #: The group's name.
+    group: str
+
+    @abc.abstractmethod
+    def poll(self) -> Turn:
+        """Take part in the group and return what is new, after a fraction of a second at most.
+
+        Raises
+        ------
+        SourceError
+            When the stream cannot go on.
+
+        """
+
+    @abc.abstractmethod
+    def stand(self, partition: str, offset: int) -> None:
+        """Read a gained partition from `offset` on."""
+
+    @abc.abstractmethod
+    def commit(self, places: dict[str, Place]) -> bool:
+        """Write the group's places in partitions of ours; whether it is known to be done.
+
+        False: the brokers did not answer in time. It may have been done or not; the next commit decides.
+
+        Raises
+        ------
+        NotOurs
+            When the group has given the partitions to somebody else.
+
+        """
+
+    @property
+    @abc.abstractmethod
+    def era(self) -> int:
+        """The number of our present membership. The group counts upwards, so that later owners have higher ones."""
+
+    @abc.abstractmethod
+    def places(self) -> dict[str, Place]:
+        """Return the group's places in all partitions, ours or not."""
+
+    @abc.abstractmethod
+    def position(self, partition: str) -> int:
+        """The offset behind the item of a partition yielded last."""
+
+    @abc.abstractmethod
+    def is_read(self) -> bool:
+        """Whether a stream with an end has nothing more to read in our partitions."""
+
+    @abc.abstractmethod
+    def is_done(self) -> bool:
+        """Whether a stream with an end has been learned to the end, by whomever, in all partitions."""
+
+    @property
+    def progress(self) -> float | None:
+        """The part of our partitions that was read, from 0 to 1; None where the stream has no end."""
+        return None
+
+    def lags(self) -> dict[str, int]:
+        """How many offsets lie between our position and the end of each of our partitions."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027  (nothing to let go of is possible)
+        """Leave the group, so that others take over at once."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.close()

@@ -1,0 +1,238 @@
+"""A topic, a group that learns it, and the books that must agree in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fwonline.loop import EventLoop, PartitionStates, codec
+from fwonline.stream import KafkaSource
+from tools.kafka import Cluster
+from tools.soak.worker import Job, Worker, make_model, make_monitors
+
+__all__ = ["Trial"]
+
+#: Short, so that what Kafka itself takes to notice a death does not fill a trial.
+SESSION = {"session_timeout_ms": 1500, "heartbeat_interval_ms": 200, "max_poll_interval_ms": 10_000}
+
+
+class Trial:
+    """Writes numbered samples to a topic, runs workers on it, and compares what they learned with what was written.
+
+    Parameters
+    ----------
+    cluster
+        Where the topic is.
+    folder
+        For the states of the partitions.
+    name
+        The topic's name, and the group's.
+    partitions
+        How many partitions.
+    seed
+        Of everything that is random here.
+    client
+        Further settings for the workers' clients.
+    options
+        Of the workers' `GroupLoop`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        folder: Path,
+        name: str,
+        partitions: int = 4,
+        seed: int = 1,
+        client: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.cluster = cluster
+        self.rng = np.random.default_rng(seed)
+        self.partitions = cluster.create_topic(name, partitions)
+        settings = {**SESSION, **cluster.consumer, **(client or {})}
+        self.job = Job(
+            name, cluster.bootstrap, f"{name}-group", folder, settings, options={"checkpoint_every": 0.2, **options}
+        )
+        self.written = [0] * self.partitions  # messages by partition
+        self.total = 0  # of all ids
+        self.workers: list[Worker] = []
+        self.stills: list[float] = []  # how long the group stood still while there was something to learn
+        self._writer: threading.Thread | None = None
+        self._trouble: BaseException | None = None
+        self._stop = threading.Event()
+        self._watch: threading.Thread | None = None
+
+    def write(self, count: int, seconds: float = 0.0) -> None:
+        """Write so many more samples, spread over the partitions, and over so many seconds."""
+        from kafka import KafkaProducer
+
+        began, pause = time.monotonic(), seconds / count
+        with contextlib.closing(
+            KafkaProducer(bootstrap_servers=self.cluster.bootstrap.split(","), acks="all", **self.cluster.client)
+        ) as producer:
+            first, sent = sum(self.written), []
+            for i in range(first, first + count):
+                a, b = self.rng.normal(size=2).round(6)
+                partition = i % self.partitions
+                value = json.dumps({"id": i, "a": a, "b": b, "y": bool(a > b)}).encode()
+                sent.append(producer.send(self.job.topic, value=value, partition=partition))
+                self.written[partition] += 1
+                self.total += i
+                if (ahead := began + (i - first + 1) * pause - time.monotonic()) > 0.02 and not self._stop.wait(ahead):
+                    continue
+            producer.flush(60)
+        for future in sent:
+            future.get(60)  # a message that was not taken would be a loss of ours, not of the group's
+
+    def write_meanwhile(self, count: int, seconds: float) -> None:
+        """`write` in the background; `await_end` waits for it."""
+        self._writer = threading.Thread(target=self._write_noting, args=(count, seconds), daemon=True)
+        self._writer.start()
+
+    def _write_noting(self, count: int, seconds: float) -> None:
+        try:
+            self.write(count, seconds)
+        except BaseException as error:
+            self._trouble = error
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the background is still writing."""
+        return self._writer is not None and self._writer.is_alive()
+
+    # -- workers
+
+    def start(self) -> Worker:
+        """Start one more worker."""
+        self.workers.append(Worker(self.job))
+        return self.workers[-1]
+
+    def learned(self) -> list[int]:
+        """The group's committed offset of each partition; nothing where the brokers cannot say it now."""
+        from kafka.errors import KafkaError
+
+        try:
+            with contextlib.closing(self.cluster.admin()) as admin:
+                offsets = admin.list_group_offsets(self.job.group).get(self.job.group, {})
+        except KafkaError:
+            return []
+        by_partition = {tp.partition: place.offset for tp, place in offsets.items()}
+        return [max(0, by_partition.get(partition, 0)) for partition in range(self.partitions)]
+
+    def watch(self) -> None:
+        """Note from now on, in the background, how long the commits stand still."""
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+
+    def _look(self) -> None:
+        before, since = -1, time.monotonic()
+        while not self._stop.wait(0.1):
+            now, learned = time.monotonic(), sum(self.learned())
+            if learned != before or learned == sum(self.written):
+                if before >= 0 and learned > before:
+                    self.stills.append(now - since)
+                before, since = learned, now
+
+    def await_end(self, seconds: float) -> float:
+        """Wait until all that was written is committed; return how long that took."""
+        began = time.monotonic()
+        while self.is_writing or self.learned() != self.written:
+            if self._trouble is not None:
+                raise self._trouble
+            if time.monotonic() - began > seconds:
+                raise TimeoutError(f"after {seconds:g} s the group has {self.learned()} of {self.written}")
+            self.look_after()
+            time.sleep(0.1)
+        return time.monotonic() - began
+
+    def look_after(self) -> None:
+        """See that no worker ended by itself."""
+        for worker in self.workers:
+            if worker.exit_code not in (None, 0, -9):
+                raise RuntimeError(f"a worker ended with {worker.exit_code}")
+
+    def stop(self) -> None:
+        """Tell the workers to go, and see that they went."""
+        for worker in self.workers:
+            worker.end()
+        late = [worker for worker in self.workers if not worker.join(15)]
+        for worker in late:
+            worker.kill()
+        self.workers.clear()
+        if late:
+            raise RuntimeError(f"{len(late)} workers did not end within 15 s of SIGTERM")
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stop.set()
+        for worker in self.workers:
+            with contextlib.suppress(ProcessLookupError):
+                worker.wake()
+            worker.kill()
+        self.workers.clear()
+
+    # -- the books
+
+    def states(self) -> Iterator[dict[str, Any]]:
+        """The state of each partition that the group's commit points at."""
+        states = PartitionStates(self.job.states, self.job.group)
+        with self.job.source() as source:
+            while not source.poll().gained:
+                pass
+            places = source.places()
+        for partition in range(self.partitions):
+            name = f"{self.job.topic}[{partition}]"
+            yield states.read(name, places[name].note or "")
+
+    def replay(self, partition: int) -> EventLoop:
+        """Learn one partition from its beginning, in one go."""
+        source = KafkaSource(
+            self.job.topic,
+            self.job.bootstrap,
+            "y",
+            partitions=[partition],
+            end="latest",
+            client=self.cluster.consumer,
+        )
+        loop = EventLoop(source, make_model(), make_monitors())
+        with source:
+            loop.run()
+        return loop
+
+    def check(self, replays: int | None = None) -> dict[str, Any]:
+        """Compare; return figures for the table, with `ok` among them."""
+        count = total = 0
+        same = []
+        for partition, state in enumerate(self.states()):
+            ledger = state["monitors"][0]
+            count, total = count + ledger.count, total + ledger.total
+            if replays is None or partition < replays:
+                loop = self.replay(partition)
+                same.append(
+                    codec.dumps((state["model"], state["monitors"])) == codec.dumps(_again(loop.model, loop.monitors))
+                )
+        files = sum(1 for _ in self.job.states.rglob("*.state"))
+        return {
+            "samples": sum(self.written),
+            "learned": count,
+            "sum of ids": self.total,
+            "sum learned": total,
+            "replays the same": f"{sum(same)} of {len(same)}",
+            "files left": files,
+            "ok": (count, total) == (sum(self.written), self.total) and all(same),
+        }
+
+
+def _again(*value: Any) -> Any:
+    """Through a checkpoint and back, as what is compared with it went."""
+    return codec.loads(codec.dumps(value))
