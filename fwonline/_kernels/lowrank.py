@@ -1,35 +1,28 @@
 """Matrices known at some entries: gradients there, their leading singular pair, iterates held as entries or factors.
 
-Entries are listed by row, column and value. What is dense and mostly zero, the distance to a box, is gathered row by
-row (`starts`, `columns`, `values`, as in CSR; a row written out whole, zeros included, begins with the number of
-columns in place of a column). Rows are users, columns items.
+Rows are users, columns items. Entries stand in the order of their rows, as in CSR (`starts`, `columns`, `values`), but
+for the last few, which are listed by row, column and value. A row that is mostly not zero may be written out whole,
+zeros included: it begins with the number of columns in place of a column.
 """
 
 from __future__ import annotations
 
+from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit, part
 from fwonline._kernels.lanczos import lowest_tridiagonal, orthogonalise
-from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit
 
-__all__ = [
-    "bias_sweep",
-    "by_row",
-    "entries",
-    "find",
-    "gradient",
-    "leading_pair",
-    "move_dense",
-    "move_entries",
-    "rebuild",
-]
+__all__ = ["bias_sweep", "enter", "entries", "gradient", "leading_pair", "move_dense", "move_entries", "rebuild"]
 
 _MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
+# A pass over a row written out costs as much as one over a list of a sixteenth of it.
+_WRITTEN = 16
+_BLOCK = 32
 
 
 # --- where a rating stands ------------------------------------------------------------------------------------------
 
 
-@jit
-def find(table, rows, cols, row, col):
+@part
+def _find(table, rows, cols, row, col):
     """The place in an open hash table of positions + 1 where the entry (row, col) is, or belongs."""
     mask = table.size - 1
     place = (((row << 32) | col) * _MULTIPLIER >> 20) & mask
@@ -45,22 +38,55 @@ def find(table, rows, cols, row, col):
 def rebuild(table, rows, cols, count):
     """Enter the first `count` entries into an empty table."""
     for k in range(count):
-        table[find(table, rows, cols, INT64(rows[k]), INT64(cols[k]))] = k + 1
+        table[_find(table, rows, cols, INT64(rows[k]), INT64(cols[k]))] = k + 1
+
+
+@jit
+def enter(table, rows, cols, y, count, mean, of_row, of_col, n_row, n_col, damping, new_rows, new_cols, new_y):
+    """Append entries, for which there is room, or overwrite what is there; the mean and two biases follow each.
+
+    Answers the number of entries and their mean.
+    """
+    for k in range(new_y.size):
+        row = INT64(new_rows[k])
+        col = INT64(new_cols[k])
+        place = _find(table, rows, cols, row, col)
+        at = table[place] - 1
+        if at >= 0:
+            mean += (new_y[k] - y[at]) / count
+            y[at] = new_y[k]
+            continue
+        rows[count] = row
+        cols[count] = col
+        y[count] = new_y[k]
+        count += 1
+        table[place] = count
+        mean += (new_y[k] - mean) / count
+        n_row[row] += 1.0
+        n_col[col] += 1.0
+        left = new_y[k] - mean - of_row[row] - of_col[col]
+        of_row[row] += left / (n_row[row] + damping)
+        of_col[col] += left / (n_col[col] + damping)
+    return count, mean
 
 
 # --- means ----------------------------------------------------------------------------------------------------------
 
 
 @jit
-def bias_sweep(rows, cols, y, count, mean, of_row, of_col, n_row, n_col, damping):
+def bias_sweep(starts, rows, cols, y, count, mean, of_row, of_col, n_row, n_col, damping):
     """Damped means of what mean and column leave, by row, after those of what mean and row leave, by column."""
     of_col[:] = 0.0
     for k in range(count):
         of_col[cols[k]] += y[k] - mean - of_row[rows[k]]
     for j in range(of_col.size):
         of_col[j] /= n_col[j] + damping
-    of_row[:] = 0.0
-    for k in range(count):
+    for i in range(of_row.size):
+        total = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            total += y[k] - mean - of_col[cols[k]]
+        of_row[i] = total
+    for k in range(starts[of_row.size], count):
         of_row[rows[k]] += y[k] - mean - of_col[cols[k]]
     for i in range(of_row.size):
         of_row[i] /= n_row[i] + damping
@@ -89,130 +115,170 @@ def move_entries(fit, rows, cols, count, keep, weight, u, v):
 
 
 @fast_jit
-def gradient(rows, cols, y, fit, count, mean, of_row, of_col, lower, upper, of_box, g):
-    """Derivatives of sum (x - y)^2 + of_box / 2 dist(x, box)^2 over the entries, x = mean + biases + fit.
+def gradient(rows, cols, y, fit, count, mean, of_row, of_col, lower, upper, of_box, unit, g):
+    """Derivatives, times unit, of sum (x - y)^2 + of_box / 2 dist(x, box)^2 over the entries, x = mean + biases + fit.
 
-    Answers <g, fit>, sum (x - y)^2 and sum (x - fit - y)^2, what mean and biases leave.
+    Answers the derivatives' product with fit, sum (x - y)^2, sum (x - fit - y)^2, which is what mean and biases leave,
+    and the sum of the derivatives' squares.
     """
     inner = 0.0
     squares = 0.0
     left_over = 0.0
+    steepness = 0.0
     for k in range(count):
         base = mean + of_row[rows[k]] + of_col[cols[k]]
         x = base + fit[k]
         a = 2.0 * (x - y[k]) + of_box * (x - min(max(x, lower), upper))
-        g[k] = a
+        g[k] = unit * a
         inner += a * fit[k]
         squares += (x - y[k]) * (x - y[k])
         left_over += (base - y[k]) * (base - y[k])
-    return inner, squares, left_over
-
-
-@jit
-def by_row(rows, cols, g, count, m, starts, columns, values):
-    """The entries row by row, in their order within a row."""
-    starts[:] = 0
-    for k in range(count):
-        starts[rows[k] + 1] += 1
-    for i in range(m):
-        starts[i + 1] += starts[i]
-    for k in range(count):
-        at = starts[rows[k]]
-        columns[at] = cols[k]
-        values[at] = g[k]
-        starts[rows[k]] += 1
-    for i in range(m, 0, -1):
-        starts[i] = starts[i - 1]
-    starts[0] = 0
+        steepness += a * a
+    return inner, squares, left_over, steepness
 
 
 @fast_jit
-def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, starts, columns, values):
-    """X = keep X + weight u v^T, and its distance to the box times of_box, gathered on the way; answers the sum of its
-    products with X and of the squared distances.
+def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, unit, starts, cols, d, row_starts, columns, values):
+    """X = keep X + weight u v^T, and of the new X V = unit (of_box (X - clip(X, lower, upper)) + D) on the way.
+
+    D is known at entries in the order of rows, V's rows are written out where that is cheaper than listing them.
+    Answers <V, X> / unit, and the squared distance of X to the box.
     """
     inner = 0.0
     squares = 0.0
-    count = 0
+    to_box = of_box * unit
+    at = 0
     for i in range(m):
-        starts[i] = count
+        row_starts[i] = at
         row = x[i]
+        out = values[at : at + n]
         scaled = weight * u[i]
-        outside = 0
+        outside = 0.0  # counted as a float, or the loop does not vectorise
+        along = 0.0
         for j in range(n):
             a = keep * row[j] + scaled * v[j]
             row[j] = a
-            outside += 1 if a < lower or a > upper else 0
-        if 4 * outside > n:  # whole rows are read without their columns, four times as fast
-            out = values[count : count + n]
-            for j in range(n):
-                a = row[j]
-                d = a - min(max(a, lower), upper)
-                out[j] = of_box * d
-                inner += of_box * d * a
-                squares += d * d
-            columns[count] = n
-            count += n
-        elif outside > 0:
-            for j in range(n):
-                a = row[j]
-                d = a - min(max(a, lower), upper)
-                # written always, counted where it is not zero: no branch to mispredict
-                columns[count] = j
-                values[count] = of_box * d
-                count += 1 if d != 0.0 else 0
-                inner += of_box * d * a
-                squares += d * d
-    starts[m] = count
+            b = a - min(max(a, lower), upper)
+            out[j] = to_box * b
+            outside += 1.0 if b != 0.0 else 0.0
+            along += b * a
+            squares += b * b
+        inner += of_box * along
+        start = starts[i]
+        stop = starts[i + 1]
+        if _WRITTEN * (outside + stop - start) > n:
+            columns[at] = n
+            for k in range(start, stop):
+                out[cols[k]] += unit * d[k]
+            at += n
+        else:
+            at = _list(columns, values, at, n)
+            for k in range(start, stop):
+                columns[at] = cols[k]
+                values[at] = unit * d[k]
+                at += 1
+        for k in range(start, stop):
+            inner += d[k] * row[cols[k]]
+    row_starts[m] = at
     return inner, squares
+
+
+@fast_part
+def _list(columns, values, at, n):
+    """Of n values from `at` on, bring those that are not 0 to the front, with their columns; answers where they end."""
+    first = at
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
+        some = 0
+        for j in range(first + start, first + stop):
+            some += 1 if values[j] != 0.0 else 0
+        if some == 0:
+            continue
+        for j in range(start, stop):
+            # written always, counted where it is not zero: no branch to mispredict
+            value = values[first + j]
+            columns[at] = j
+            values[at] = value
+            at += 1 if value != 0.0 else 0
+    return at
 
 
 # --- the leading singular pair --------------------------------------------------------------------------------------
 
 
 @fast_part
-def _times(rows, cols, g, count, starts, columns, values, v, m, n, left):
-    """left = G v."""
+def _gram(starts, columns, values, m, n, rows, cols, g, count, v, left, image):
+    """left = G v and image = -G^T left, each row read once: while it is near it gives to both."""
     for i in range(m):
-        total = 0.0
+        left[i] = 0.0
+    for j in range(n):
+        image[j] = 0.0
+    for k in range(count):
+        left[rows[k]] += g[k] * v[cols[k]]
+    i = 0
+    while i < m:
         start = starts[i]
+        if (
+            i + 4 <= m
+            and _whole(starts, columns, i, n)
+            and _whole(starts, columns, i + 1, n)
+            and _whole(starts, columns, i + 2, n)
+            and _whole(starts, columns, i + 3, n)
+        ):
+            first = values[start : start + n]
+            second = values[start + n : start + 2 * n]
+            third = values[start + 2 * n : start + 3 * n]
+            fourth = values[start + 3 * n : start + 4 * n]
+            s0 = left[i]
+            s1 = left[i + 1]
+            s2 = left[i + 2]
+            s3 = left[i + 3]
+            for j in range(n):
+                here = v[j]
+                s0 += first[j] * here
+                s1 += second[j] * here
+                s2 += third[j] * here
+                s3 += fourth[j] * here
+            left[i] = s0
+            left[i + 1] = s1
+            left[i + 2] = s2
+            left[i + 3] = s3
+            for j in range(n):
+                image[j] -= first[j] * s0 + second[j] * s1 + third[j] * s2 + fourth[j] * s3
+            i += 4
+            continue
         stop = starts[i + 1]
-        if stop > start and columns[start] == n:
+        total = left[i]
+        if _whole(starts, columns, i, n):
             row = values[start:stop]
             for j in range(n):
                 total += row[j] * v[j]
+            left[i] = total
+            for j in range(n):
+                image[j] -= row[j] * total
         else:
             for k in range(start, stop):
                 total += values[k] * v[columns[k]]
-        left[i] = total
-    for k in range(count):
-        left[rows[k]] += g[k] * v[cols[k]]
-
-
-@fast_part
-def _minus_times_transposed(rows, cols, g, count, starts, columns, values, left, m, n, image):
-    """image = -G^T left."""
-    for j in range(n):
-        image[j] = 0.0
-    for i in range(m):
-        here = left[i]
-        start = starts[i]
-        stop = starts[i + 1]
-        if stop > start and columns[start] == n:
-            row = values[start:stop]
-            for j in range(n):
-                image[j] -= row[j] * here
-        else:
+            left[i] = total
             for k in range(start, stop):
-                image[columns[k]] -= values[k] * here
+                image[columns[k]] -= values[k] * total
+        i += 1
     for k in range(count):
         image[cols[k]] -= g[k] * left[rows[k]]
 
 
+@part
+def _whole(starts, columns, i, n):
+    """Whether row i is written out."""
+    return starts[i + 1] - starts[i] == n and columns[starts[i]] == n
+
+
 @fast_jit
-def leading_pair(rows, cols, g, count, starts, columns, values, m, n, basis, left, image, on, off, y, work, tol, limit):
+def leading_pair(
+    starts, columns, values, m, n, rows, cols, g, count, basis, lefts, image, on, off, y, work, tol, limit
+):
     """The largest squared singular value of G, with its right vector in the first row of the basis and G times it in
-    `left`.
+    the first row of `lefts`.
 
     Lanczos steps for -G^T G with full reorthogonalisation, from the first row of the basis, a unit vector; once the
     basis is full they begin again from the best vector so far. They end when the residual is at most `tol` times the
@@ -223,7 +289,7 @@ def leading_pair(rows, cols, g, count, starts, columns, values, m, n, basis, lef
     tuple
         Squared singular value, residual, products with G^T G.
     """
-    room = min(basis.shape[0] - 1, n)
+    room = min(basis.shape[0], n)
     products = 0
     while True:
         length = 0
@@ -231,8 +297,7 @@ def leading_pair(rows, cols, g, count, starts, columns, values, m, n, basis, lef
         spread = 0.0
         while True:
             row = basis[length]
-            _times(rows, cols, g, count, starts, columns, values, row, m, n, left)
-            _minus_times_transposed(rows, cols, g, count, starts, columns, values, left, m, n, image)
+            _gram(starts, columns, values, m, n, rows, cols, g, count, row, lefts[length], image)
             products += 1
             along = 0.0
             for j in range(n):
@@ -252,18 +317,19 @@ def leading_pair(rows, cols, g, count, starts, columns, values, m, n, basis, lef
             row = basis[length]
             for j in range(n):
                 row[j] = image[j] / rest
-        for j in range(n):
-            image[j] = 0.0
-        for k in range(length):
-            row = basis[k]
-            for j in range(n):
-                image[j] += y[k] * row[j]
-        square = 0.0
-        for j in range(n):
-            square += image[j] * image[j]
-        row = basis[0]
-        for j in range(n):
-            row[j] = image[j] / square**0.5
+        _mix(basis, y, length, n)
+        _mix(lefts, y, length, m)
         if done:
-            _times(rows, cols, g, count, starts, columns, values, row, m, n, left)
             return -theta, residual, products
+
+
+@fast_part
+def _mix(rows, y, count, n):
+    """The first row becomes sum y_k row_k."""
+    first = rows[0]
+    for j in range(n):
+        first[j] *= y[0]
+    for k in range(1, count):
+        row = rows[k]
+        for j in range(n):
+            first[j] += y[k] * row[j]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import typing
+
+from fwonline.optim.schedules import EXACT, STOCHASTIC, momentum
 
 __all__ = ["METHODS", "Method"]
 
@@ -29,17 +30,17 @@ class Mean:
         return 1.0 / k
 
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
-        return 2.0 / (k + 1), beta0 * unit / math.sqrt(k + 1)
+        return EXACT.eta(k), EXACT.beta(k, beta0 * unit)
 
 
 class Momentum:
     """Algorithm 1 of Locatello et al. 2019."""
 
     def share(self, k: int) -> float:
-        return 4.0 / (k + 7) ** (2.0 / 3.0)
+        return momentum(k)
 
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
-        return 9.0 / (k + 8), beta0 / math.sqrt(k + 8)
+        return STOCHASTIC.eta(k), STOCHASTIC.beta(k, beta0)
 
 
 METHODS: dict[str, Method] = {"mean": Mean(), "shcgm": Momentum()}

@@ -12,18 +12,21 @@ from typing import Any
 
 from river import base, compose, metrics, utils
 from river.datasets.base import Dataset
+from river.reco.base import Ranker
 
 from fwonline.exceptions import DefinitionError
 from fwonline.loop import _classes
 from fwonline.loop._toml import KeyPath, Lines, dotted
 from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.group import GroupLoop
 from fwonline.monitors import Metric, Monitor
 from fwonline.monitors.base import final_estimator
 from fwonline.stream import Sink, Source, as_source
+from fwonline.stream.shared import SharedSource
 
 __all__ = ["Builder"]
 
-_SECTIONS = ("name", "source", "model", "monitors", "sinks", "run")
+_SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group")
 _ENVIRONMENT = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")  # ${NAME} or, as in a shell, ${NAME:-default}
 _BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and these parameters of `EventLoop`.
@@ -31,6 +34,8 @@ _LOOP = (
     *("on_error", "dead_letter", "checkpoint_every", "checkpoint_samples", "report_every", "report_samples"),
     *("max_pending", "expire_items", "expire_seconds", "check_values"),
 )
+# The table [group]: these parameters of `GroupLoop`.
+_GROUP = ("states", "merge_every")
 
 
 class _Unopened(Sink):
@@ -46,17 +51,20 @@ class _Unopened(Sink):
 class Builder:
     """Turns the values of one definition into objects and keeps a list of what is wrong with them."""
 
-    def __init__(self, values: dict[str, Any], lines: Lines, path: Path, output: Path | None = None) -> None:
+    def __init__(
+        self, values: dict[str, Any], lines: Lines, path: Path, output: Path | None = None, shared: Path | None = None
+    ) -> None:
         self.values = values
         self.lines = lines
         self.path = path
         self.output = output
+        self.shared = shared
         self.seed: int | None = None
         self.problems: dict[tuple[int, str], None] = {}  # (line, message), each once
         self.filled_in: dict[str, str] = {}  # what the environment gave -> ${NAME}, which is all that is ever shown
 
-    def build(self, **options: Any) -> EventLoop:
-        """The whole run; `options` are parameters of `EventLoop` that no definition sets.
+    def build(self, **options: Any) -> EventLoop | GroupLoop:
+        """The whole run; `options` are parameters of its loop that no definition sets.
 
         Raises
         ------
@@ -68,8 +76,11 @@ class Builder:
         settings = self.section_run()  # first: the seed is for all that follow
         source, model = self.section_source(), self.section_model()
         monitors, sinks = self.section_monitors(model), self.section_sinks()
+        group = self.section_group(source)
         if not self.problems:
             try:
+                if group is not None:
+                    return GroupLoop(source, model, monitors, sinks, **group, **settings, **options)
                 return EventLoop(source, model, monitors, sinks, **settings, **options)
             except ValueError as error:
                 self.problem(self.culprit(("run",), settings, error), str(error))
@@ -131,11 +142,32 @@ class Builder:
     def section_source(self) -> Any:
         path: KeyPath = ("source",)
         source = self.required(path, "what to read")
-        if source is _BROKEN or isinstance(source, Source):
+        if source is _BROKEN or isinstance(source, Source | SharedSource):
             return source
         if not isinstance(source, Dataset):
             return self.problem(path, f"expected a source or a dataset, found {type(source).__name__}")
         return as_source(source)
+
+    def section_group(self, source: Any) -> dict[str, Any] | None:
+        """The parameters of a group's loop, or None for a run on its own."""
+        path: KeyPath = ("group",)
+        spec = self.values.get("group")
+        if spec is None:
+            if isinstance(source, SharedSource):
+                what = type(source).__name__
+                self.problem((), f"the table [group] is missing: {what} shares a stream out among workers")
+            return None
+        if not isinstance(spec, dict):
+            return self.problem(path, f"expected a table, found {_shown(spec)}")
+        if source is not _BROKEN and not isinstance(source, SharedSource):
+            self.problem(path, f"{type(source).__name__} is read by one process; a group shares out a KafkaGroupSource")
+        self.unknown_keys(spec, _GROUP, path)
+        known = _classes.parameters(GroupLoop)
+        for key, value in spec.items():
+            if key in known and (expected := _classes.expected_type(known[key], value)):
+                self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
+        states = Path(str(spec.get("states", "states"))).expanduser()
+        return {**spec, "states": states if self.shared is None else self.shared / states}
 
     def section_model(self) -> Any:
         path: KeyPath = ("model",)
@@ -164,7 +196,9 @@ class Builder:
             return monitor
         if not isinstance(monitor, metrics.base.Metric):
             return self.problem(path, f"expected a monitor or a river metric, found {type(monitor).__name__}")
-        if model is not _BROKEN and not monitor.works_with(model):
+        # river's metrics know no rankers, whose predictions are those of regressors
+        rates = isinstance(model, Ranker) and isinstance(monitor, metrics.base.RegressionMetric)
+        if model is not _BROKEN and not (rates or monitor.works_with(model)):
             what = type(final_estimator(model)).__name__
             return self.problem(path, f"{type(monitor).__name__} does not measure what {what} predicts")
         return self.over_window(monitor, window, path) if window is not None else Metric(monitor)

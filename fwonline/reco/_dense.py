@@ -9,6 +9,7 @@ import numpy as np
 
 from fwonline._kernels import lowrank
 from fwonline._kernels.room import check_room, longer, wider
+from fwonline.optim.schedules import STOCHASTIC, momentum
 from fwonline.reco._lmo import Oracle
 
 if typing.TYPE_CHECKING:
@@ -28,8 +29,8 @@ _ROOM_FOR_MORE = 1.5
 class Dense:
     """Algorithm 1 of Locatello et al. on min sum (X_ij - Y_ij)^2, a batch drawn anew from the ratings for each step.
 
-    The gradient estimate d is zero where nothing is rated, so it is held at the ratings; X - proj(X) is zero inside the
-    box, so it is gathered in the pass that moves X. What the LMO sees is as sparse as the two.
+    The gradient estimate d is zero where nothing is rated, so it is held at the ratings. A step's move of X waits for
+    the next step, which in the same pass takes what X needs to be in the box.
     """
 
     with_biases = False
@@ -37,15 +38,21 @@ class Dense:
     def __init__(self) -> None:
         self.oracle = Oracle()
         self.steps = 0
-        self.x = np.zeros((0, 0))
         self.d = np.zeros(0)
         self.seen = (0, 0)
         self.radius = 0.0
         self.gap = math.nan
         self.loss = math.nan
-        self._starts, self._columns, self._values = np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0)
-        self._along = 0.0
-        self.distance = 0.0
+        # X is keep x + weight u v^T
+        self.x = np.zeros((0, 0))
+        self.keep, self.weight = 1.0, 0.0
+        self.u, self.v = np.zeros(0), np.zeros(0)
+        self._scratch()
+
+    def _scratch(self) -> None:
+        rows, cells = len(self.x), self.x.size
+        self._starts, self._columns = np.zeros(rows + 1, np.int64), np.zeros(cells + 1, np.uint32)
+        self._values = np.zeros(cells + 1, self.oracle.precision)
 
     def sees(self, row: int, col: int) -> bool:
         """Whether a step has seen the row and the column."""
@@ -53,66 +60,84 @@ class Dense:
 
     def value(self, row: int, col: int) -> float:
         """X[row, col] of a row and a column that the last step has seen."""
-        return float(self.x[row, col])
+        return self.keep * float(self.x[row, col]) + self.weight * float(self.u[row]) * float(self.v[col])
 
     def values(self, rows: NDArray[np.integer], cols: NDArray[np.integer]) -> NDArray[np.float64]:
         """X at many entries that the last step has seen."""
-        return self.x[rows, cols]
+        return self.keep * self.x[rows, cols] + self.weight * self.u[rows] * self.v[cols]
 
     def step(self, ratings: Ratings, problem: Problem, rng: np.random.Generator) -> None:
         """One step of Algorithm 1."""
-        m, n = ratings.shape
-        k = self.steps + 1
-        eta, rho = 9.0 / (k + 8), 4.0 / (k + 7) ** (2.0 / 3.0)
-        beta, beta_next = problem.beta0 / math.sqrt(k + 8), problem.beta0 / math.sqrt(k + 9)
-        self._follow(ratings, problem, beta)
-        ratings.sweep()
-        self.radius = problem.radius or _ROOM_FOR_MORE * math.sqrt(
-            m * n * float(np.mean(ratings.y[: ratings.count] ** 2))
-        )
-        batch = rng.choice(ratings.count, min(problem.batch, ratings.count), replace=False)
-        d = self.d[: ratings.count]
-        d *= 1.0 - rho
-        residual = self.x[ratings.rows[batch], ratings.cols[batch]] - ratings.y[batch]
-        self.loss = ratings.count * float(np.mean(residual**2))
-        d[batch] += (2.0 * rho * ratings.count / batch.size) * residual
-        u, v, sigma, _ = self.oracle(
-            (m, n),
-            (ratings.rows, ratings.cols, self.d, ratings.count),
-            (self._starts, self._columns, self._values),
-            _TOLERANCE,
-            rng,
-        )
-        self.gap = self._along + float(d @ self.x[ratings.rows[: d.size], ratings.cols[: d.size]]) + self.radius * sigma
-        self._move(1.0 - eta, -eta * self.radius, u, v, problem, beta_next)
+        count, k = ratings.count, self.steps + 1
+        eta, rho, beta = STOCHASTIC.eta(k), momentum(k), STOCHASTIC.beta(k, problem.beta0)
+        self._follow(ratings)
+        m, n = self.seen
+        mean_square = float(ratings.y[:count] @ ratings.y[:count]) / count
+        self.radius = problem.radius or _ROOM_FOR_MORE * math.sqrt(m * n * mean_square)
+        batch = rng.choice(count, min(problem.batch, count), replace=False)
+        residual = self.values(ratings.rows[batch], ratings.cols[batch]) - ratings.y[batch]
+        self.loss = count * float(np.mean(residual**2))
+        self.d[:count] *= 1.0 - rho
+        self.d[batch] += (2.0 * rho * count / batch.size) * residual
+        along, late = self._gather(ratings, problem, 1.0 / beta)
+        u, v, sigma = self.oracle((m, n), (self._starts, self._columns, self._values), late, _TOLERANCE, rng)
+        self.gap = along + self.radius * sigma
+        self.keep, self.weight, self.u, self.v = 1.0 - eta, -eta * self.radius, u, v
         self.steps = k
 
-    def _move(self, keep: float, weight: float, u: NDArray, v: NDArray, problem: Problem, beta: float) -> None:
-        self._along, squares = lowrank.move_dense(
-            self.x, *self.seen, keep, weight, u, v, problem.lower, problem.upper, 1.0 / beta,
-            self._starts, self._columns, self._values,
-        )  # fmt: skip
-        self.distance = math.sqrt(squares)
+    def _gather(
+        self, ratings: Ratings, problem: Problem, of_box: float
+    ) -> tuple[float, tuple[NDArray, NDArray, NDArray]]:
+        """Move X, and write what the LMO sees; answers its product with X, and its entries at late ratings."""
+        late = slice(ratings.arranged, ratings.count)
+        rows, cols, d = ratings.rows[late], ratings.cols[late], self.d[late]
+        all_d = self.d[: ratings.count]
+        square = float(all_d @ all_d)
+        while True:
+            along, outside = lowrank.move_dense(
+                self.x, *self.seen, self.keep, self.weight, self.u, self.v, problem.lower, problem.upper, of_box,
+                self.oracle.unit, ratings.starts, ratings.cols, self.d,
+                self._starts, self._columns, self._values,
+            )  # fmt: skip
+            self.keep, self.weight = 1.0, 0.0
+            if self.oracle.takes(of_box * math.sqrt(outside) + math.sqrt(square)):
+                return along + float(d @ self.x[rows, cols]), (rows, cols, self.oracle.unit * d)
 
-    def _follow(self, ratings: Ratings, problem: Problem, beta: float) -> None:
-        """Make room for new users, items and ratings."""
-        m, n = ratings.shape
-        if m > self.x.shape[0] or n > self.x.shape[1]:
-            rows, columns = (
-                max(size, min(held + held // 4, size * 2)) for size, held in zip((m, n), self.x.shape, strict=True)
-            )
-            self._make_room(rows, columns)
+    def make_room(self, m: int, n: int) -> None:
+        """Room for so many users and items.
+
+        Raises
+        ------
+        MemoryError
+            Where the machine has none; nothing is changed then.
+        """
+        if m <= self.x.shape[0] and n <= self.x.shape[1]:
+            return
+        rows, columns = (
+            max(size, min(held + held // 4, size * 2)) for size, held in zip((m, n), self.x.shape, strict=True)
+        )
+        # X, and what is gathered of it: at most all of it
+        need = (12.0 + self.oracle.precision().itemsize) * rows * columns
+        check_room(f"completing {rows} x {columns} ratings with every entry written out", need)
+        self.x = wider(self.x, rows, columns)
+        self._scratch()
+
+    def _follow(self, ratings: Ratings) -> None:
+        """Take in new users, items and ratings."""
+        if ratings.shape != self.seen:
+            m, n = self.seen = ratings.shape
+            self.u, self.v = longer(self.u, m), longer(self.v, n)
         if ratings.y.size > self.d.size:
             self.d = longer(self.d, ratings.y.size)
-        if (m, n) == self.seen:
-            return
-        self.seen = (m, n)
-        self._move(1.0, 0.0, np.zeros(m), np.zeros(n), problem, beta)
+        if (order := ratings.arrange()) is not None:
+            self.d[: order.size] = self.d[order]
 
-    def _make_room(self, rows: int, columns: int) -> None:
-        # X, and what is gathered of it: at most all of it
-        check_room(f"completing {rows} x {columns} ratings with every entry written out", 20.0 * rows * columns)
-        self.x = wider(self.x, rows, columns)
-        self._starts = np.zeros(rows + 1, dtype=np.int64)
-        self._columns = np.zeros(rows * columns + 1, dtype=np.uint32)
-        self._values = np.zeros(rows * columns + 1)
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._scratch()
+
+
+_SCRATCH = ("_starts", "_columns", "_values")

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwonline._kernels import lowrank
 from fwonline._kernels.room import longer, wider
+from fwonline.optim.schedules import EXACT
 from fwonline.reco._lmo import Oracle
 
 if typing.TYPE_CHECKING:
@@ -32,7 +33,7 @@ _FORGET = 0.9
 class Factored:
     """X = scale L R^T, what is left of the ratings after mean and biases.
 
-    Steps are HCGM's: the gradient of the whole sum, 2 / (k + 1), beta0 / sqrt(k + 1). The box is imposed on mean +
+    Steps are HCGM's, with the gradient of the whole sum. The box is imposed on mean +
     biases + X at the ratings and at as many other entries, drawn anew for each step, as a batch has ratings.
     """
 
@@ -46,6 +47,7 @@ class Factored:
         self.rank = 0
         self.scale = 1.0
         self.fit = np.zeros(0)  # X at the ratings
+        self._g = np.zeros(0, self.oracle.precision)  # derivatives there
         self.fitted = 0
         self.growth = 1.0
         self.radius = 0.0
@@ -74,41 +76,46 @@ class Factored:
         self._follow(ratings)
         ratings.sweep()
         k = self.steps + 1
-        eta, of_box = 2.0 / (k + 1), problem.has_box * math.sqrt(k + 1) / problem.beta0
-        g = np.empty(count)
-        inner, self.loss, left_over = lowrank.gradient(
-            ratings.rows, ratings.cols, ratings.y, self.fit, count, ratings.mean, ratings.of_user, ratings.of_item,
-            problem.lower, problem.upper, of_box, g,
-        )  # fmt: skip
+        eta, of_box = EXACT.eta(k), problem.has_box / EXACT.beta(k, problem.beta0)
+        while True:
+            inner, self.loss, left_over, steepness = lowrank.gradient(
+                ratings.rows, ratings.cols, ratings.y, self.fit, count, ratings.mean, ratings.of_user, ratings.of_item,
+                problem.lower, problem.upper, of_box, self.oracle.unit, self._g,
+            )  # fmt: skip
+            if self.oracle.takes(math.sqrt(steepness)):
+                break
         self._set_radius(problem, left_over)
-        others, along = self._others(ratings, problem, of_box, rng)
-        # The LMO goes through the entries a dozen times: in the order of rows they are twice as fast.
-        gathered = np.empty(m + 1, dtype=np.int64), np.empty(count, dtype=np.uint32), np.empty(count)
-        lowrank.by_row(ratings.rows, ratings.cols, g, count, m, *gathered)
-        u, v, sigma, _ = self.oracle((m, n), others, gathered, _TOLERANCE * math.sqrt(eta), rng)
+        loose, along = self._loose(ratings, problem, of_box, rng)
+        gathered = ratings.starts, ratings.cols, self._g
+        u, v, sigma = self.oracle((m, n), gathered, loose, _TOLERANCE * math.sqrt(eta), rng)
         self.gap = inner + along + self.radius * sigma
         lowrank.move_entries(self.fit, ratings.rows, ratings.cols, count, 1.0 - eta, -eta * self.radius, u, v)
         self._append(eta, u, v)
         self.seen = (m, n)
         self.steps = k
 
-    def _follow(self, ratings: Ratings) -> None:
-        """Make room for new users, items and ratings, and see what X says of ratings it has not met."""
-        if self.rank == self.left.shape[1]:
-            self._compact(ratings)
-        m, n = ratings.shape
+    def make_room(self, m: int, n: int) -> None:
+        """Room for so many users and items."""
         for name, size in (("left", m), ("right", n)):
             array = getattr(self, name)
             if size > len(array):
                 setattr(self, name, wider(array, 2 * size, array.shape[1]))
+
+    def _follow(self, ratings: Ratings) -> None:
+        """Take in new ratings, and see what X says of ratings it has not met."""
+        if self.rank == self.left.shape[1]:
+            self._compact(ratings)
         if ratings.y.size > self.fit.size:
             self.fit = longer(self.fit, ratings.y.size)
+            self._g = np.zeros(self.fit.size, self.oracle.precision)
         new = slice(self.fitted, ratings.count)
         rows, cols = ratings.rows[new], ratings.cols[new]
         fresh = self.fit[new] = self.values(rows, cols)
         self._agree = _FORGET * self._agree + float(fresh @ (ratings.y[new] - ratings.biases(rows, cols)))
         self._square = _FORGET * self._square + float(fresh @ fresh)
         self.fitted = ratings.count
+        if (order := ratings.arrange()) is not None:
+            self.fit[: order.size] = self.fit[order]
 
     def _set_radius(self, problem: Problem, left_over: float) -> None:
         if problem.radius is not None:
@@ -119,17 +126,26 @@ class Factored:
             self.growth *= _GROWTH
         self.radius = max(self.radius, self.growth * math.sqrt(left_over))
 
-    def _others(
+    def _loose(
         self, ratings: Ratings, problem: Problem, of_box: float, rng: np.random.Generator
-    ) -> tuple[tuple[NDArray, NDArray, NDArray, int], float]:
-        """Distances to the box, times of_box, at random entries, and their product with X."""
+    ) -> tuple[tuple[NDArray, NDArray, NDArray], float]:
+        """Derivatives at the ratings not arranged yet, and of the distance to the box at random entries.
+
+        Also answers the product of the second with X.
+        """
         m, n = ratings.shape
         size = problem.batch if problem.has_box else 0
         rows = rng.integers(0, m, size, dtype=np.uint32)
         cols = rng.integers(0, n, size, dtype=np.uint32)
         x = self.values(rows, cols)
         distance = of_box * problem.outside(ratings.biases(rows, cols) + x)
-        return (rows, cols, distance, size), float(distance @ x)
+        late = slice(ratings.arranged, ratings.count)
+        loose = (
+            np.concatenate((ratings.rows[late], rows)),
+            np.concatenate((ratings.cols[late], cols)),
+            np.concatenate((self._g[late], self.oracle.unit * distance)),
+        )
+        return loose, float(distance @ x)
 
     def _append(self, eta: float, u: NDArray, v: NDArray) -> None:
         if eta == 1.0:
@@ -153,3 +169,10 @@ class Factored:
         self.right = wider(q_right @ outer[kept].T, len(self.right), room)
         self.scale = 1.0
         lowrank.entries(self.left, self.right, self.rank, 1.0, ratings.rows, ratings.cols, 0, self.fitted, self.fit)
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name != "_g"}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._g = np.zeros(self.fit.size, self.oracle.precision)

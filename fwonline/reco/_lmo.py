@@ -12,69 +12,88 @@ from fwonline._kernels import lowrank
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NO_ROWS", "Oracle"]
+__all__ = ["Oracle"]
 
+# Sizes whose squares, and sums of these, single precision holds with room to spare.
+_LEAST, _MOST = 1e-9, 1e9
 _BASIS = 40
 _MOST_PRODUCTS = 400
-# What a matrix without dense part gathers row by row: nothing.
-NO_ROWS = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0))
+_NOISE = 0.5
 
 
 class Oracle:
-    """Linear minimisation over a nuclear ball, warm from step to step."""
+    """Linear minimisation over a nuclear ball, warm from step to step.
+
+    Gradients come in units that single precision can square: they are written as `unit` times what they are.
+    """
+
+    # Of a gradient's entries: a step asks for a percent, and reads nothing more often.
+    precision: type[np.floating] = np.float32
 
     def __init__(self) -> None:
         self.v = np.zeros(0)
+        self.unit = 1.0
         self.products = 0
         self._room(0, 0)
 
     def _room(self, m: int, n: int) -> None:
-        self._left, self._image, self._basis = np.zeros(m), np.zeros(n), np.zeros((_BASIS + 1, n))
-        self._small = np.zeros((4, _BASIS + 1))
+        self._lefts, self._basis = np.zeros((_BASIS, m), self.precision), np.zeros((_BASIS, n), self.precision)
+        self._image = np.zeros(n, self.precision)
+        self._small = np.zeros((4, _BASIS))
+
+    def takes(self, size: float) -> bool:
+        """Whether a gradient of that Frobenius norm was written in a fitting unit.
+
+        If not, the unit is another now, and the gradient has to be written again.
+        """
+        if size == 0.0 or _LEAST <= size * self.unit <= _MOST:
+            return True
+        self.unit = 1.0 / size
+        return False
 
     def __call__(
         self,
         shape: tuple[int, int],
-        entries: tuple[NDArray, NDArray, NDArray, int],
         gathered: tuple[NDArray, NDArray, NDArray],
+        loose: tuple[NDArray, NDArray, NDArray],
         tol: float,
         rng: np.random.Generator,
-    ) -> tuple[NDArray, NDArray, float, float]:
-        """Unit vectors u, v with -u v^T the least in <., G>, the singular value <u v^T, G>, and its error.
+    ) -> tuple[NDArray, NDArray, float]:
+        """Unit vectors u, v with -u v^T the least in <., G>, and the singular value <u v^T, G>.
 
         The residual is at most `tol` times the squared singular value. The start is the last right vector and
         half as much noise, which meets every singular vector.
+
+        Parameters
+        ----------
+        shape
+            Rows and columns of G.
+        gathered
+            Starts of rows, columns and values of G's entries, in units.
+        loose
+            Rows, columns and values of others, in units too.
         """
         m, n = shape
-        if m > self._left.size or n > self._image.size:
+        if m > self._lefts.shape[1] or n > self._image.size:
             self._room(2 * m, 2 * n)
         start = rng.standard_normal(n)
-        start *= 0.5 / math.sqrt(start @ start)
+        start *= _NOISE / math.sqrt(start @ start)
         start[: self.v.size] += self.v
         self._basis[0, :n] = start / math.sqrt(start @ start)
-        starts = gathered[0] if gathered[0].size > m else np.zeros(m + 1, dtype=np.int64)
-        square, residual, products = lowrank.leading_pair(
-            *entries,
-            starts,
-            *gathered[1:],
-            m,
-            n,
-            self._basis,
-            self._left,
-            self._image,
-            *self._small,
-            tol,
-            _MOST_PRODUCTS,
-        )
+        rows, cols, values = loose
+        _, _, products = lowrank.leading_pair(
+            *gathered, m, n, rows, cols, values.astype(self.precision), rows.size,
+            self._basis, self._lefts, self._image, *self._small, tol, _MOST_PRODUCTS,
+        )  # fmt: skip
         self.products += products
-        self.v = self._basis[0, :n].copy()
-        sigma = math.sqrt(max(square, 0.0))
-        length = math.sqrt(self._left[:m] @ self._left[:m])
-        u = self._left[:m] / length if length > 0.0 else np.eye(1, m)[0]
-        return u, self.v, length, residual / sigma if sigma > 0.0 else 0.0
+        u, self.v = (vectors[0, :size].astype(np.float64) for vectors, size in ((self._lefts, m), (self._basis, n)))
+        self.v /= math.sqrt(self.v @ self.v)
+        length = math.sqrt(u @ u)
+        u = u / length if length > 0.0 else np.eye(1, m)[0]
+        return u, self.v, length / self.unit
 
     def __getstate__(self) -> dict:
-        return {"v": self.v, "products": self.products}
+        return {"v": self.v, "unit": self.unit, "products": self.products}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)

@@ -1,4 +1,4 @@
-"""Ratings as they came: two growing indices, entries stored append-only, their mean and biases."""
+"""Ratings as they came: two growing indices, entries found by what they rate, their mean and biases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fwonline._kernels import lowrank
 from fwonline._kernels.room import longer
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import NDArray
 
@@ -18,43 +18,54 @@ __all__ = ["DAMPING", "Index", "Ratings"]
 
 # A user's or item's bias is the mean of what its ratings leave over, as if as many ratings that leave 0 were there.
 DAMPING = 5.0
+# Ratings are put into the order of rows once those that came since are more than one in so many.
+_FEW = 8
 
 
 class Index:
     """Names to positions, in the order in which they came."""
 
     def __init__(self) -> None:
-        self.names: list[typing.Any] = []
         self.positions: dict[typing.Any, int] = {}
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.positions)
 
-    def enter(self, name: Hashable) -> int:
-        """The position of a name, which is new if it was not known."""
-        position = self.positions.setdefault(name, len(self.names))
-        if position == len(self.names):
-            self.names.append(name)
-        return position
+    def enter(self, names: Sequence[Hashable]) -> NDArray[np.uint32]:
+        """The positions of names; one that was not known is new."""
+        positions = self.positions
+        found = (positions.setdefault(name, len(positions)) for name in names)
+        return np.fromiter(found, dtype=np.uint32, count=len(names))
+
+    def find(self, names: Sequence[Hashable]) -> NDArray[np.int64]:
+        """The positions of names, -1 where one is not known."""
+        found = (self.positions.get(name, -1) for name in names)
+        return np.fromiter(found, dtype=np.int64, count=len(names))
+
+    def size_with(self, names: Sequence[Hashable]) -> int:
+        """How many there are once these have entered."""
+        return len(self.positions) + sum(name not in self.positions for name in set(names))
 
     def __getstate__(self) -> dict:
-        return {"names": self.names}
+        return {"names": list(self.positions)}
 
     def __setstate__(self, state: dict) -> None:
-        self.names = state["names"]
-        self.positions = {name: k for k, name in enumerate(self.names)}
+        self.positions = {name: k for k, name in enumerate(state["names"])}
 
 
 class Ratings:
     """What was rated, by whom, how; a second rating of an item by a user takes the place of the first.
 
     The mean is exact at all times. A rating moves the biases of its user and item at once, and every step of a model
-    sweeps over all of them, so that they follow the mean and each other.
+    that uses them sweeps over all, so that they follow the mean and each other.
+
+    The first `arranged` ratings stand in the order of rows, those of row i from starts[i] on: what goes through them
+    all then finds a row's in one place. The others stand as they came.
     """
 
     def __init__(self) -> None:
         self.users, self.items = Index(), Index()
-        self.count = 0
+        self.count = self.arranged = 0
         self.mean = 0.0
         self.rows = np.zeros(64, dtype=np.uint32)
         self.cols = np.zeros(64, dtype=np.uint32)
@@ -62,53 +73,64 @@ class Ratings:
         self.of_user, self.of_item = np.zeros(8), np.zeros(8)
         self.n_user, self.n_item = np.zeros(8), np.zeros(8)
         self._table = np.zeros(128, dtype=np.int64)
+        self._starts = np.zeros(1, dtype=np.int64)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Users and items."""
         return len(self.users), len(self.items)
 
-    def enter(self, user: Hashable, item: Hashable, y: float) -> None:
-        """Store a rating."""
-        row, col = self.users.enter(user), self.items.enter(item)
-        if row >= self.n_user.size:
-            self.of_user, self.n_user = longer(self.of_user, 2 * row), longer(self.n_user, 2 * row)
-        if col >= self.n_item.size:
-            self.of_item, self.n_item = longer(self.of_item, 2 * col), longer(self.n_item, 2 * col)
-        place = lowrank.find(self._table, self.rows, self.cols, row, col)
-        at = int(self._table[place]) - 1
-        if at >= 0:
-            self.mean += (y - float(self.y[at])) / self.count
-            self.y[at] = y
-            return
-        if self.count == self.y.size:
-            self._grow()
-            place = lowrank.find(self._table, self.rows, self.cols, row, col)
-        at = self.count
-        self.rows[at], self.cols[at], self.y[at] = row, col, y
-        self.count += 1
-        self._table[place] = self.count
-        self.mean += (y - self.mean) / self.count
-        self.n_user[row] += 1.0
-        self.n_item[col] += 1.0
-        left = y - self.mean - self.of_user[row] - self.of_item[col]
-        self.of_user[row] += left / (self.n_user[row] + DAMPING)
-        self.of_item[col] += left / (self.n_item[col] + DAMPING)
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each row's begin among those that are arranged, and where the last row's end."""
+        m = len(self.users)
+        if self._starts.size <= m:
+            self._starts = np.append(self._starts, np.full(m + 1 - self._starts.size, self.arranged))
+        return self._starts
 
-    def _grow(self) -> None:
-        size = 2 * self.y.size
-        self.rows, self.cols, self.y = (longer(a, size) for a in (self.rows, self.cols, self.y))
-        self._fill_table()
+    def enter(self, users: Sequence[Hashable], items: Sequence[Hashable], y: NDArray[np.float64]) -> None:
+        """Store ratings, one after another."""
+        rows, cols = self.users.enter(users), self.items.enter(items)
+        m, n = self.shape
+        if m > self.n_user.size:
+            self.of_user, self.n_user = longer(self.of_user, 2 * m), longer(self.n_user, 2 * m)
+        if n > self.n_item.size:
+            self.of_item, self.n_item = longer(self.of_item, 2 * n), longer(self.n_item, 2 * n)
+        if self.count + y.size > self.y.size:
+            size = max(2 * self.y.size, self.count + y.size)
+            self.rows, self.cols, self.y = (longer(a, size) for a in (self.rows, self.cols, self.y))
+            self._fill_table()
+        self.count, self.mean = lowrank.enter(
+            self._table, self.rows, self.cols, self.y, self.count, self.mean,
+            self.of_user, self.of_item, self.n_user, self.n_item, DAMPING, rows, cols, y,
+        )  # fmt: skip
 
     def _fill_table(self) -> None:
-        self._table = np.zeros(2 * self.y.size, dtype=np.int64)
+        """Twice as many places as there is room for ratings, a power of two."""
+        self._table = np.zeros(2 << (self.y.size - 1).bit_length(), dtype=np.int64)
         lowrank.rebuild(self._table, self.rows, self.cols, self.count)
+
+    def arrange(self) -> NDArray[np.intp] | None:
+        """Put all into the order of rows, where enough came since; answers where each stood, None if nothing moves."""
+        if _FEW * (self.count - self.arranged) <= self.count:
+            return None
+        kept = slice(0, self.count)
+        order = np.argsort(self.rows[kept], kind="stable")
+        for array in (self.rows, self.cols, self.y):
+            array[kept] = array[order]
+        self.arranged = self.count
+        self._find_starts()
+        self._fill_table()
+        return order
+
+    def _find_starts(self) -> None:
+        self._starts = np.searchsorted(self.rows[: self.arranged], np.arange(len(self.users) + 1))
 
     def sweep(self) -> None:
         """Fit the biases anew to all ratings, once over."""
         m, n = self.shape
         lowrank.bias_sweep(
-            self.rows, self.cols, self.y, self.count, self.mean,
+            self.starts, self.rows, self.cols, self.y, self.count, self.mean,
             self.of_user[:m], self.of_item[:n], self.n_user[:m], self.n_item[:n], DAMPING,
         )  # fmt: skip
 
@@ -123,19 +145,21 @@ class Ratings:
         return self.mean + self.of_user[rows] + self.of_item[cols]
 
     def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name != "_table"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_starts")}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         m, n = self.shape
         rows, cols = self.rows[: self.count], self.cols[: self.count]
         fits = (
-            self.rows.size == self.cols.size == self.y.size >= self.count >= 0
+            self.rows.size == self.cols.size == self.y.size >= self.count >= self.arranged >= 0
             and self.rows.dtype == self.cols.dtype == np.uint32
             and self.of_user.size == self.n_user.size >= m
             and self.of_item.size == self.n_item.size >= n
             and (not self.count or (rows.max() < m and cols.max() < n))
+            and bool((rows[1 : self.arranged] >= rows[: max(self.arranged - 1, 0)]).all())
         )
         if not fits:
             raise ValueError("the saved ratings are inconsistent: their arrays do not fit each other")
         self._fill_table()
+        self._find_starts()
