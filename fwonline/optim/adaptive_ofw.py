@@ -38,6 +38,7 @@ from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.regret_run import RegretRun, check_gradient_bound, shortened
 from fwonline.optim.run import GENERIC
 from fwonline.optim.schedules import Schedule, ShortStep
+from fwonline.sets._numeric import euclidean_norm
 
 __all__ = ["AdaptiveOFW"]
 
@@ -212,7 +213,7 @@ class AdaptiveRun(RegretRun):
         w, y, g = self.v[:d], self.anchor[:d], self.u[:d] / self.cnt[BATCH]
         atom = self._oracle(g)
         gap = float(g @ (w - atom))
-        factor = shortened(num, float(np.linalg.norm(g)))
+        factor = shortened(num, euclidean_norm(g))
         if num[STEEPEST] > 0.0:
             y -= factor * num[RATE] * num[DIAMETER] * (self.u[:d] / num[STEEPEST])
         eps = num[TOLERANCE] * num[DIAMETER] ** 2

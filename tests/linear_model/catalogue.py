@@ -25,8 +25,10 @@ SETS = {
     "unit-simplex": lambda: sets.UnitSimplex(3.0),
     "k-sparse": lambda: sets.KSparseBall(2, 1.0),
 }
+# The learners of regret on one set of each kind: atoms that are coordinates, dense ones, an oracle that is an object.
+FEW = dict.fromkeys(("ofw-adversarial", "adaptive"), ("l1", "box", "k-sparse"))
 PAIRS = [
-    (o, s) for o in OPTIMIZERS for s in SETS if o != "projected" or SETS[s]().can_project
+    (o, s) for o in OPTIMIZERS for s in FEW.get(o, SETS) if o != "projected" or SETS[s]().can_project
 ]  # fmt: skip
 COORDINATES = ["l1", "simplex", "unit-simplex"]  # sets whose atoms are coordinates: O(non-zeros) a step
 
