@@ -15,6 +15,7 @@ from fwonline import losses
 from fwonline._kernels import coordinates, layout
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe
+from fwonline.linear_model.merging import merged_linear
 from fwonline.optim.base import Optimizer, as_rows
 from fwonline.optim.one_sample import OneSampleFW
 from fwonline.sets import ConvexSet, L1Ball
@@ -235,6 +236,26 @@ class FWLinear(abc.ABC):
     def _raw_arrays(self, X: typing.Any) -> NDArray[np.float64]:
         X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         return self._raw_many(X, range(X.shape[1]))
+
+    def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
+        """A model that predicts with the mean of the weights of this model and others.
+
+        Each counts by the samples it has learned, the intercept likewise. A convex combination of points of the
+        constraint set lies in it. What the optimizers remember is not merged: learning on begins a new estimate of the
+        gradient at these weights.
+
+        Parameters
+        ----------
+        others
+            Models of the same class and constraint, which have learned other parts of the stream.
+
+        Raises
+        ------
+        ValueError
+            When one is of another kind, or has learned other classes.
+        """
+        models = [self, *others]
+        return merged_linear(models, [1] * len(models))
 
     # --- what the model says of itself ------------------------------------------------------------------------
 

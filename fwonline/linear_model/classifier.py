@@ -11,6 +11,7 @@ from river import utils as river_utils
 
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear
+from fwonline.linear_model.merging import merged_linear
 
 __all__ = ["FWClassifier"]
 
@@ -110,6 +111,35 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
                 return positive.astype(np.float64), None
         return super()._targets(labels)
 
+    def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
+        """A model that predicts with the mean of the weights of this model and others: see `FWRegressor.merged`.
+
+        Models may have met the two classes in different orders: then some are turned round, which needs a set that
+        holds the negative of each of its points.
+        """
+        models = [self, *others]
+        pairs = [_pair(model._classes) for model in models]
+        # The classes in the order of the first that knows both, else whatever is known.
+        whole_pair = next(
+            (pair for pair in pairs if None not in pair), next((p for p in pairs if p != (None, None)), pairs[0])
+        )
+        signs = []
+        for pair in pairs:
+            if not _fits(pair, whole_pair) and not _fits(pair[::-1], whole_pair):
+                raise ValueError(f"expected models of the same two classes, found {whole_pair} and {pair}")
+            signs.append(1 if _fits(pair, whole_pair) else -1)
+        try:
+            whole = merged_linear(models, signs)
+        except ValueError as error:
+            if -1 not in signs:
+                raise
+            raise ValueError(
+                f"the models have met the classes {whole_pair} in different orders, and {self.constraint} does not "
+                "hold the negative of each of its points; labels of false and true are the same everywhere"
+            ) from error
+        whole._classes = next((m._classes for m, p in zip(models, pairs, strict=True) if p == whole_pair), ())
+        return whole
+
     def _positive(self, z: typing.Any) -> typing.Any:
         return self.fitted_loss.mean_func(z) if hasattr(self.fitted_loss, "mean_func") else 1.0 / (1.0 + np.exp(-z))
 
@@ -142,3 +172,14 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     def predict_proba_arrays(self, X: typing.Any) -> np.ndarray:
         """The probability of the positive class of a matrix's rows, shape (n,)."""
         return self._positive(self._raw_arrays(X))
+
+
+def _pair(classes: tuple) -> tuple:
+    """The negative and the positive class, None for one that has not been met."""
+    if len(classes) == 2:
+        return classes
+    return (None, None) if not classes else (None, classes[0]) if classes[0] == 1 else (classes[0], None)
+
+
+def _fits(pair: tuple, whole: tuple) -> bool:
+    return all(one is None or other is None or one == other for one, other in zip(pair, whole, strict=True))

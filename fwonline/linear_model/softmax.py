@@ -14,6 +14,7 @@ from fwonline._kernels import layout
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear
 from fwonline.linear_model.features import FeatureIndex, describe
+from fwonline.linear_model.merging import check_alike, shares
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.finite_sum import probabilities
 from fwonline.optim.finite_sum_run import as_sum
@@ -251,6 +252,31 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         self._run.cnt[layout.WARM] = 1
         self._run.num[layout.GAP] = result.gap_estimate
         return result
+
+    def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
+        """A model that predicts with the mean of the weights of this model and others: see `FWRegressor.merged`.
+
+        A class or a feature that a model has not met weighs nothing there.
+        """
+        models = [self, *others]
+        check_alike(models)
+        whole = self.clone()
+        learned = [(model, share) for model, share in zip(models, shares(models), strict=True) if share]
+        if not learned:
+            return whole
+        run, features = whole._run, whole._features
+        features.add({name: None for model, _ in learned for name in model._features.names}, run)
+        whole._classes = tuple({label: None for model, _ in learned for label in model.classes})
+        run.admit(len(whole._classes))
+        weights = np.zeros(run.x.shape)
+        for model, share in learned:
+            rows = [whole._classes.index(label) for label in model.classes]
+            columns = [features.positions[name] for name in model._features.names]
+            weights[np.ix_(rows, columns)] += share * model._run.x
+        run.set_weights(weights)
+        run.cnt[layout.T] = max(int(model._run.cnt[layout.T]) for model, _ in learned)
+        run.cnt[layout.SEEN] = sum(model.n_samples for model, _ in learned)
+        return whole
 
     # --- what the model says of itself ------------------------------------------------------------------------
 

@@ -1,0 +1,66 @@
+"""One linear model of several that have learned parts of one stream."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+
+from fwonline._kernels import layout
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["check_alike", "merged_linear", "shares"]
+
+
+def shares(models: Sequence[typing.Any]) -> list[float]:
+    """The part of all samples that each model has learned; they sum to 1, or are all 0 where nothing was learned."""
+    total = sum(model.n_samples for model in models)
+    return [model.n_samples / total if total else 0.0 for model in models]
+
+
+def check_alike(models: Sequence[typing.Any]) -> None:
+    """See that models are of one class and one constraint.
+
+    Raises
+    ------
+    ValueError
+        When they are not.
+    """
+    first = models[0]
+    for other in models[1:]:
+        if type(other) is not type(first) or str(other.constraint) != str(first.constraint):
+            raise ValueError(
+                f"expected models of one kind, found a {type(first).__name__} on {first.constraint} and a "
+                f"{type(other).__name__} on {other.constraint}"
+            )
+
+
+def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.Any:
+    """A model whose weights are the mean of the models' weights, each counted by the samples it has learned.
+
+    A sign of -1 turns a model round that has learned the two classes the other way about.
+    """
+    check_alike(models)
+    whole = models[0].clone()
+    parts = zip(models, [sign * share for sign, share in zip(signs, shares(models), strict=True)], strict=True)
+    learned = [(model, share) for model, share in parts if share]
+    if not learned:
+        return whole
+    run, features = whole._run, whole._features
+    names = {name: None for model, _ in learned for name in model._features.names}
+    features.add(names, run)
+    # A model that has not met a feature gives it the weight that every feature has before it is met.
+    weights = np.zeros(run.n_features)
+    for model, share in learned:
+        theirs = np.full(run.n_features, model._run.start_weight)
+        theirs[[features.positions[name] for name in model._features.names]] = model._run.weights
+        weights += share * theirs
+    run.set_weights(weights)
+    run.num[layout.INTERCEPT] = sum(share * model.intercept_ for model, share in learned)
+    # Should somebody learn on with it, the next step is as small as theirs have become.
+    run.cnt[layout.T] = max(int(model._run.cnt[layout.T]) for model, _ in learned)
+    run.cnt[layout.SEEN] = sum(model.n_samples for model, _ in learned)
+    whole._y_name = models[0]._y_name
+    return whole
