@@ -5,7 +5,7 @@ from fwonline.optim.adaptive_ofw import AdaptiveOFW
 from fwonline.optim.away import AwayFW
 from fwonline.optim.base import Optimizer
 from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
-from fwonline.optim.composite import Equals, L1Penalty, NonNegative, Objective, Term
+from fwonline.optim.composite import Objective
 from fwonline.optim.constants import kappa, stochastic_gap_bound
 from fwonline.optim.fw import FW
 from fwonline.optim.hazan_luo import HazanLuoFW
@@ -26,6 +26,7 @@ from fwonline.optim.sfw import SFW
 from fwonline.optim.shcgm import SHCGM
 from fwonline.optim.storc import STORC
 from fwonline.optim.svrf import SVRF
+from fwonline.optim.terms import Equals, L1Penalty, NonNegative, Term
 
 __all__ = [
     "FW",

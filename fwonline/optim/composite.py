@@ -3,6 +3,16 @@ r"""What the composite optimizers share: min f(x) + sum_i g_i(A_i x) over a set 
 A term is smoothed, :math:`g_\beta(z) = \min_u g(u) + \|z - u\|^2 / 2 \beta`, whose gradient needs one prox:
 :math:`(z - \operatorname{prox}_{\beta g}(z)) / \beta`; the prox of a set's indicator is the projection. Several terms
 are one term on the product of their spaces, so their gradients add up.
+
+With a dual y the constraint :math:`A x \in K` is met by an augmented Lagrangian, as in CGAL (Yurtsever, Fercoq, Cevher
+2019, https://arxiv.org/abs/1901.04013): what is smoothed is the distance of :math:`A x + \beta_k y` to K, and after a
+step
+
+.. math::
+    r = A x - \operatorname{proj}_K(A x + \beta_{k+1} y), \qquad y \leftarrow y + \sigma r, \qquad
+    \sigma = \min(1 / \beta_0, \; \eta_k^2 D^2 / (\beta_{k+1} \|r\|^2)),
+
+with D the diameter of the set, unless that would make y longer than its bound.
 """
 
 from __future__ import annotations
@@ -18,142 +28,22 @@ from scipy.optimize import OptimizeResult
 
 from fwonline import losses, sets
 from fwonline.optim.base import as_rows, binary_targets, check_count
+from fwonline.sets.atoms import ProjectorAtom, RankOneAtom
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fwonline.optim.terms import Term
+
     Array = NDArray[np.float64]
 
-__all__ = ["CompositeOptimizer", "CompositeState", "Equals", "L1Penalty", "NonNegative", "Objective", "Term"]
+__all__ = ["CompositeOptimizer", "CompositeState", "Objective", "check_homotopy", "check_positive"]
 
-
-# --- terms ----------------------------------------------------------------------------------------------------------
-
-
-class NonNegative(base.Base):
-    """The cone of arrays without a negative entry, for a :class:`Term`; it is no bounded set."""
-
-    def project(self, x: Array) -> Array:
-        return np.maximum(x, 0.0)
-
-
-class Equals(base.Base):
-    """The set of one point, for a :class:`Term`: the constraint A x = value.
-
-    Parameters
-    ----------
-    value
-        A number or an array of the shape of A x.
-    """
-
-    def __init__(self, value: ArrayLike):
-        if not np.isfinite(np.asarray(value, dtype=np.float64)).all():
-            raise ValueError(f"value must be finite, got {value!r}")
-        self.value = value
-
-    def project(self, x: Array) -> Array:
-        return np.broadcast_to(np.asarray(self.value, dtype=np.float64), x.shape)
-
-
-class L1Penalty(base.Base):
-    """weight * ||z||_1, for a :class:`Term`: a Lipschitz function, whose prox thresholds.
-
-    Parameters
-    ----------
-    weight
-        Finite, > 0.
-    """
-
-    def __init__(self, weight: float):
-        if not 0.0 < weight < math.inf:
-            raise ValueError(f"weight must be a finite number > 0, got {weight!r}")
-        self.weight = weight
-
-    def __call__(self, z: Array) -> float:
-        return self.weight * float(np.abs(z).sum())
-
-    def prox(self, z: Array, beta: float) -> Array:
-        return np.sign(z) * np.maximum(np.abs(z) - beta * self.weight, 0.0)
-
-
-class Term(base.Base):
-    """One term g(A x + b) of a composite objective.
-
-    Parameters
-    ----------
-    g
-        A set of this library, or any object with ``project(z)``: the constraint A x + b in g. Or a function with
-        ``prox(z, beta)``, the point that minimises g(u) + ||z - u||^2 / (2 beta), and ``__call__(z)``.
-    forward, adjoint
-        The linear map A and its adjoint, as functions of an array; both or neither. By default the identity.
-    offset
-        b, of the shape of A x.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fwonline import optim, sets
-    >>> rows_sum_to_one = optim.Term(
-    ...     optim.Equals(1.0), forward=lambda x: x.sum(axis=1), adjoint=lambda z: np.tile(z, (len(z), 1)).T
-    ... )
-    >>> rows_sum_to_one.distance(np.eye(3))
-    0.0
-    >>> optim.Term(sets.L1Ball(1.0)).distance(np.array([3.0, 0.0]))
-    2.0
-    """
-
-    def __init__(
-        self,
-        g: typing.Any,
-        forward: Callable[[Array], Array] | None = None,
-        adjoint: Callable[[Array], Array] | None = None,
-        offset: ArrayLike | None = None,
-    ):
-        if not (hasattr(g, "prox") or getattr(g, "can_project", hasattr(g, "project"))):
-            raise TypeError(f"g must be a set that can project or a function with a prox, got {g!r}")
-        if (forward is None) != (adjoint is None):
-            raise ValueError("give forward and adjoint both, or neither for the identity")
-        self.g = g
-        self.forward = forward
-        self.adjoint = adjoint
-        self.offset = offset
-
-    @classmethod
-    def _unit_test_params(cls) -> typing.Iterator[dict]:
-        yield {"g": NonNegative()}
-
-    @property
-    def is_constraint(self) -> bool:
-        """Whether g is a set."""
-        return not hasattr(self.g, "prox")
-
-    def image(self, x: Array) -> Array:
-        """Return A x + b."""
-        z = x if self.forward is None else self.forward(x)
-        return z if self.offset is None else z + np.asarray(self.offset, dtype=np.float64)
-
-    def prox(self, z: Array, beta: float) -> Array:
-        """Return prox_{beta g}(z)."""
-        return self.g.project(z) if self.is_constraint else self.g.prox(z, beta)
-
-    def smoothed_gradient(self, x: Array, beta: float) -> Array:
-        """Return the gradient of g_beta(A x + b) in x."""
-        z = self.image(x)
-        y = (z - self.prox(z, beta)) / beta
-        return y if self.adjoint is None else self.adjoint(y)
-
-    def distance(self, x: Array) -> float:
-        """Return the distance of A x + b to the set; 0.0 where g is a function."""
-        if not self.is_constraint:
-            return 0.0
-        z = self.image(x)
-        return float(np.linalg.norm(z - self.g.project(z)))
-
-    def value(self, x: Array) -> float:
-        """Return g(A x + b) where g is a function; the indicator of a set counts 0."""
-        return 0.0 if self.is_constraint else float(self.g(self.image(x)))
+_SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
+# Where a share of the gap is asked for, eigenvectors begin with this residual; each further try asks for a tenth.
+_FIRST_TOL, _LAST_TOL = 0.1, 1e-13
 
 
 # --- what is minimised ----------------------------------------------------------------------------------------------
@@ -301,9 +191,14 @@ class CompositeState:
     gap
         <v, x - s> of the last step: the Frank-Wolfe gap of the smoothed objective, estimated with d.
     lmo_error
-        Bound on by how much <s, v> of the last step exceeds its minimum; 0.0 where the oracle is exact.
+        By how much <s, v> of the last step may exceed its minimum, as the residual of the eigenvectors that were found
+        tells: a bound once they are nearest to the lowest eigenvalues. 0.0 where the oracle is exact.
+    lmo_share
+        The share of the largest <v, x - s> that the last step's s reaches, given that error; 1.0 where it is exact.
     n_lmo
         Linear minimisations so far.
+    duals
+        The dual of each term, None of those that have none.
     """
 
     x: Array
@@ -312,16 +207,28 @@ class CompositeState:
     objective: Objective
     rng: np.random.Generator
     lmo_tol: float
+    wanted_share: float | None = None
+    dual_bound: float = 0.0
     k: int = 1
     gap: float = math.nan
     lmo_error: float = 0.0
+    lmo_share: float = 1.0
     n_lmo: int = 0
     direction: Array = dataclasses.field(init=False)
     memory: typing.Any = None  # what an algorithm keeps beyond the direction
-    _atom: sets.atoms.Atom | None = None
 
     def __post_init__(self) -> None:
         self.direction = np.zeros_like(self.x)
+        self._lmo_rng = self.rng.spawn(1)[0]
+        has_dual = [self.dual_bound > 0.0 and term.is_constraint for term in self.terms]
+        self.duals: list[Array | None] = [
+            np.zeros_like(term.image(self.x)) if has else None for term, has in zip(self.terms, has_dual, strict=True)
+        ]
+
+    @property
+    def time(self) -> float:
+        """The number k of the step; where the oracle promises a share of the gap, 1 + share (k - 1)."""
+        return self.k if self.wanted_share is None else 1.0 + self.wanted_share * (self.k - 1)
 
     @property
     def infeasibility(self) -> float:
@@ -334,21 +241,75 @@ class CompositeState:
         return self.objective.n_gradients
 
     def smoothed_gradient(self, beta: float) -> Array | float:
-        """sum_i A_i^T (A_i x - prox_{beta g_i}(A_i x)) / beta."""
-        return sum(term.smoothed_gradient(self.x, beta) for term in self.terms)
+        """sum_i A_i^T (z_i - prox_{beta g_i}(z_i)) / beta; z_i = A_i x, with a dual A_i x + beta y_i."""
+        return sum(
+            term.smoothed_gradient(self.x, beta, dual) for term, dual in zip(self.terms, self.duals, strict=True)
+        )
 
     def lmo(self, v: Array, eta: float) -> sets.atoms.Atom:
-        """A point s of the set with <s, v> least, up to what `lmo_tol` leaves."""
-        if isinstance(self.constraint, (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)):
-            # An error that falls with the step costs no rate.
-            tol = self.lmo_tol * math.sqrt(eta)
-            self._atom = self.constraint.lmo(v, start=self._atom, tol=tol)
-            self.lmo_error = tol * self.constraint.diameter(v.shape) * float(np.linalg.norm(v))
-        else:
-            self._atom = self.constraint.lmo(v)
-        self.n_lmo += 1
-        self.gap = float(np.vdot(v, self.x)) - self._atom.dot(v)
-        return self._atom
+        """A point s of the set with <s, v> least, up to an error that is asked for and reported."""
+        along = float(np.vdot(v, self.x))
+        if not isinstance(self.constraint, _SPECTRAL):
+            s = self.constraint.lmo(v)
+            self.n_lmo += 1
+            self.gap = along - s.dot(v)
+            return s
+        # An error that falls with the step costs no rate.
+        tol = self.lmo_tol * math.sqrt(eta) if self.wanted_share is None else _FIRST_TOL
+        while True:
+            s = self.constraint.lmo(v, start=self._start(v.shape), tol=tol)
+            self.n_lmo += 1
+            self.gap = along - s.dot(v)
+            self.lmo_error = self._missed(v, s, tol)
+            if self.lmo_error > 0.0:
+                self.lmo_share = max(self.gap, 0.0) / (max(self.gap, 0.0) + self.lmo_error)
+            else:
+                self.lmo_share = 1.0
+            if self.wanted_share is None or self.lmo_share >= self.wanted_share or tol <= _LAST_TOL:
+                return s
+            tol *= 0.1
+
+    def _start(self, shape: tuple[int, ...]) -> sets.atoms.Atom:
+        """Where the search for eigenvectors starts: anew for every step.
+
+        The atoms of the steps before, and a start that they all were found from, are nearly eigenvectors of v, but no
+        longer of its lowest eigenvalue: a search that may end early would end there.
+        """
+        columns = self.constraint.k if isinstance(self.constraint, sets.Fantope) else 1
+        u, v = (np.linalg.qr(self._lmo_rng.standard_normal((size, columns)))[0] for size in shape)
+        return ProjectorAtom(u) if isinstance(self.constraint, sets.Fantope) else RankOneAtom(1.0, u[:, 0], v[:, 0])
+
+    def _missed(self, v: Array, s: sets.atoms.Atom, tol: float) -> float:
+        """Bound on <s, v> - min, from how far the vectors of s are from being eigenvectors or singular vectors."""
+        if not isinstance(self.constraint, sets.NuclearBall):
+            v = 0.5 * (v + v.T)
+        if isinstance(s, RankOneAtom):
+            theta = float(s.u @ v @ s.v)
+            left, right = v @ s.v - theta * s.u, s.u @ v - theta * s.v
+            # the residual of (u, v) / sqrt(2), an eigenvector of [[0, v], [v^T, 0]]
+            return s.sigma * math.sqrt(0.5 * float(left @ left + right @ right))
+        if isinstance(s, ProjectorAtom):
+            image = v @ s.vectors
+            residual = image - s.vectors @ (s.vectors.T @ image)
+            return s.vectors.shape[1] * float(np.linalg.norm(residual))
+        return tol * self.constraint.diameter(v.shape) * float(np.linalg.norm(v))
+
+    def ascend(self, beta0: float, eta: float, beta: float) -> None:
+        """Move the duals along their residuals, at the smoothing of the next step; nothing where there are none."""
+        residuals = [
+            None if dual is None else term.residual(self.x, beta, dual)
+            for term, dual in zip(self.terms, self.duals, strict=True)
+        ]
+        square = sum(float(np.vdot(r, r)) for r in residuals if r is not None)
+        if square == 0.0:
+            return
+        sigma = min(1.0 / beta0, (eta * self.constraint.diameter(self.x.shape)) ** 2 / (beta * square))
+        moved = [
+            None if dual is None or r is None else dual + sigma * r
+            for dual, r in zip(self.duals, residuals, strict=True)
+        ]
+        if math.sqrt(sum(float(np.vdot(y, y)) for y in moved if y is not None)) <= self.dual_bound:
+            self.duals = moved
 
     def move(self, s: sets.atoms.Atom, eta: float) -> None:
         """x = x + eta (s - x)."""
@@ -360,6 +321,8 @@ class CompositeOptimizer(base.Base):
     """Base of the optimizers of f(x) + sum_i g_i(A_i x) over a set."""
 
     lmo_tol: float = 1e-8
+    lmo_share: float | None = None
+    dual_bound: float = 0.0
 
     def _begin(self, run: CompositeState) -> None:
         """Prepare what the algorithm keeps beyond the run."""
@@ -410,7 +373,8 @@ class CompositeOptimizer(base.Base):
         scipy.optimize.OptimizeResult
             ``x``; ``fun``, f + the g_i that are functions (NaN where f has no value); ``infeasibility``, the distance
             to those that are sets; ``gap``, the last step's estimate of the smoothed objective's Frank-Wolfe gap;
-            ``lmo_error``; ``nit``, ``n_gradients``, ``n_lmo``; ``success`` and ``message``.
+            ``lmo_error`` and ``lmo_share`` of the last step; ``duals``, one for each term, None where there is none;
+            ``nit``, ``n_gradients``, ``n_lmo``; ``success`` and ``message``.
 
         Raises
         ------
@@ -426,7 +390,10 @@ class CompositeOptimizer(base.Base):
             x = np.array(x0, dtype=np.float64)
             if not constraint.contains(x):
                 raise ValueError(f"x0 must be a point of {constraint}")
-        run = CompositeState(x, constraint, list(terms), objective, np.random.default_rng(seed), self.lmo_tol)
+        run = CompositeState(
+            x, constraint, list(terms), objective, np.random.default_rng(seed),
+            self.lmo_tol, self.lmo_share, self.dual_bound,
+        )  # fmt: skip
         self._begin(run)
         message = f"took the {steps} steps asked for"
         done = 0
@@ -448,6 +415,8 @@ class CompositeOptimizer(base.Base):
             infeasibility=run.infeasibility,
             gap=run.gap,
             lmo_error=run.lmo_error,
+            lmo_share=run.lmo_share,
+            duals=run.duals,
             nit=done,
             n_gradients=run.n_gradients,
             n_lmo=run.n_lmo,
@@ -505,3 +474,15 @@ def check_positive(name: str, value: float) -> None:
     """Raise unless value is a finite number > 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+def check_homotopy(beta0: float, lmo_tol: float, lmo_share: float | None, dual_bound: float) -> None:
+    """Raise unless these are parameters that the homotopy methods can work with."""
+    check_positive("beta0", beta0)
+    check_positive("lmo_tol", lmo_tol)
+    if lmo_share is not None:
+        check_positive("lmo_share", lmo_share)
+        if lmo_share >= 1.0:
+            raise ValueError(f"lmo_share must be a number in (0, 1), or None, got {lmo_share!r}")
+    if isinstance(dual_bound, bool) or not isinstance(dual_bound, int | float) or not dual_bound >= 0.0:
+        raise ValueError(f"dual_bound must be a number >= 0, got {dual_bound!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.composite import CompositeOptimizer, check_positive
+from fwonline.optim.composite import CompositeOptimizer, check_homotopy
 from fwonline.optim.schedules import EXACT
 
 if typing.TYPE_CHECKING:
@@ -28,8 +28,16 @@ class HCGM(CompositeOptimizer):
     beta0
         Smoothing of the terms at the first step, finite and > 0.
     lmo_tol
-        Relative residual of the eigenvectors and singular vectors that the oracles of spectral sets answer with, times
-        the square root of the step size; what it can cost is reported as ``lmo_error``.
+        Additive error of the oracles of spectral sets: the residual of the eigenvectors and singular vectors they
+        answer with, relative to the largest eigenvalue, times the square root of the step size. What it can cost is
+        reported as ``lmo_error``.
+    lmo_share
+        Multiplicative error, in (0, 1), in the place of ``lmo_tol``: the share of the largest :math:`\langle v, x - s
+        \rangle` that the oracle's answer is to reach. The schedules then count :math:`1 + \text{lmo\_share} (k - 1)`
+        for k; the share that was reached is reported as ``lmo_share``.
+    dual_bound
+        The longest that the duals of the constraints may be, all together; 0 for none, ``math.inf`` for no bound. With
+        duals the constraints are met sooner: an augmented Lagrangian, see :mod:`fwonline.optim.composite`.
 
     Notes
     -----
@@ -56,16 +64,20 @@ class HCGM(CompositeOptimizer):
            [0. , 0. , 0.5]])
     """
 
-    def __init__(self, beta0: float = 1.0, lmo_tol: float = 1e-8):
-        check_positive("beta0", beta0)
-        check_positive("lmo_tol", lmo_tol)
+    def __init__(
+        self, beta0: float = 1.0, lmo_tol: float = 1e-8, lmo_share: float | None = None, dual_bound: float = 0.0
+    ):
+        check_homotopy(beta0, lmo_tol, lmo_share, dual_bound)
         self.beta0 = beta0
         self.lmo_tol = lmo_tol
+        self.lmo_share = lmo_share
+        self.dual_bound = dual_bound
 
     def _step(self, run: CompositeState) -> None:
-        k = run.k
+        k = run.time
         eta, beta = EXACT.eta(k), EXACT.beta(k, self.beta0)
         run.direction = run.objective.gradient(run.x)
         v = run.direction + run.smoothed_gradient(beta)
         s = run.lmo(v, eta)
         run.move(s, eta)
+        run.ascend(self.beta0, eta, EXACT.beta(k + 1, self.beta0))

@@ -12,6 +12,7 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fwonline.optim.composite import CompositeState
+    from fwonline.optim.terms import Term
 
 __all__ = ["S3CCM"]
 
@@ -26,6 +27,13 @@ class S3CCM(CompositeOptimizer):
         u_k &= u_{k-1} + (x_k - z_k) / \gamma_{k-1}, \\
         x_{k+1} &= \operatorname{proj}_C(z_k - \gamma_k (u_k + r_k)).
 
+    Several terms, m of them, are one term of as many copies of x, which are all to be the same point of C: the prox
+    takes the copies apart, :math:`z_k^i = \operatorname{prox}_{m \gamma g_i}(x_k + m \gamma u^i)`, f is taken at
+    their mean, and the projection of their mean is that of all of them.
+
+    .. math::
+        x_{k+1} = \operatorname{proj}_C \bigl(\bar z_k - \gamma_k (\textstyle\sum_i u_k^i + r_k)\bigr).
+
     When to use it: as the baseline, or where the projection on the set is cheap. On sets of matrices every step takes a
     full decomposition.
 
@@ -38,8 +46,9 @@ class S3CCM(CompositeOptimizer):
 
     Notes
     -----
-    One stochastic gradient, one projection and one prox a step. For a strongly convex f the squared distance to the
-    solution falls like 1 / k in expectation. It takes at most one term, and that with the identity as its map.
+    One stochastic gradient, one projection and one prox of each term a step; memory: one x for each term. For a
+    strongly convex f the squared distance to the solution falls like 1 / k in expectation. Terms have the identity as
+    their map, since the prox of a composition with another is not known.
 
     References
     ----------
@@ -71,23 +80,24 @@ class S3CCM(CompositeOptimizer):
         self.power = power
 
     def _begin(self, run: CompositeState) -> None:
-        if len(run.terms) > 1 or any(term.forward is not None for term in run.terms):
-            raise ValueError("S3CCM takes at most one term, and that without a linear map: its prox must be known")
+        if any(term.forward is not None for term in run.terms):
+            raise ValueError("S3CCM takes terms without a linear map: their prox must be known")
         if not run.constraint.can_project:
             raise ValueError(f"S3CCM projects on the set in every step, and {run.constraint} has no projection")
-        run.memory = np.zeros_like(run.x)  # u, a subgradient of the term
+        run.memory = np.zeros((len(run.terms), *run.x.shape))  # u, a subgradient of each term
 
     def _step(self, run: CompositeState) -> None:
         before, gamma = self.gamma0 / max(run.k - 1, 1) ** self.power, self.gamma0 / run.k**self.power
-        u = run.memory
-        z = self._prox(run, run.x + before * u, before)
-        u += (run.x - z) / before
-        run.direction = run.objective.sample(z, run.rng)
-        run.x = run.constraint.project(z - gamma * (u + run.direction))
+        u, spread = run.memory, len(run.terms) * before
+        mean = np.zeros_like(run.x) if run.terms else run.x
+        for i, term in enumerate(run.terms):
+            z = self._prox(term, run.x + spread * u[i], spread)
+            u[i] += (run.x - z) / spread
+            mean += z / len(run.terms)
+        run.direction = run.objective.sample(mean, run.rng)
+        run.x = run.constraint.project(mean - gamma * (u.sum(axis=0) + run.direction))
 
     @staticmethod
-    def _prox(run: CompositeState, z: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-        for term in run.terms:
-            offset = 0.0 if term.offset is None else np.asarray(term.offset, dtype=np.float64)
-            return term.prox(z + offset, gamma) - offset
-        return z
+    def _prox(term: Term, z: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+        offset = 0.0 if term.offset is None else np.asarray(term.offset, dtype=np.float64)
+        return term.prox(z + offset, gamma) - offset

@@ -267,11 +267,11 @@ class Homotopy:
 
     shift: float
 
-    def eta(self, k: int) -> float:
+    def eta(self, k: float) -> float:
         """Return the step size of step number k = 1, 2, ..."""
         return (1.0 + self.shift) / (k + self.shift)
 
-    def beta(self, k: int, beta0: float) -> float:
+    def beta(self, k: float, beta0: float) -> float:
         """Return the smoothing of step number k = 1, 2, ..."""
         return beta0 / math.sqrt(k + self.shift)
 
@@ -280,7 +280,7 @@ EXACT = Homotopy(1.0)
 STOCHASTIC = Homotopy(8.0)
 
 
-def momentum(k: int) -> float:
+def momentum(k: float) -> float:
     r"""Return :math:`\rho_k = 4 / (k + 7)^{2/3}`, the weight of step k's sample in SHCGM's gradient estimate.
 
     Examples

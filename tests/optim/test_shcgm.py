@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from literal_composite import RADIUS, WEIGHT, Problem, hcgm, hsag, shcgm
+from literal_composite import RADIUS, WEIGHT, Problem, hcgm, hsag, s3ccm, shcgm
 from river import optim as river_optim
 from scipy import optimize, sparse
 
@@ -46,6 +46,34 @@ def test_it_is_its_pseudocode(cls, literal, beta0):
         np.testing.assert_allclose(result.x, literal(problem, steps, beta0, 4), atol=1e-12)
         assert (result.nit, result.n_lmo) == (steps, steps)
         assert result.n_gradients == steps * (20 if cls is optim.HCGM else 1)
+
+
+@pytest.mark.parametrize(("cls", "literal"), CASES)
+@pytest.mark.parametrize("beta0", [0.3, 2.0])
+def test_with_a_dual_it_is_an_augmented_lagrangian(cls, literal, beta0):
+    problem = Problem()
+    for steps in (1, 7, 40):
+        result = cls(beta0, dual_bound=math.inf).minimize_composite(
+            objective_of(problem), constraint=sets.L1Ball(RADIUS), terms=terms_of(problem), shape=8, steps=steps, seed=4
+        )
+        np.testing.assert_allclose(result.x, literal(problem, steps, beta0, 4, with_dual=True), atol=1e-12)
+    assert np.linalg.norm(result.duals[0]) > 0
+    assert result.duals[1] is None
+
+
+def test_a_dual_meets_the_constraint_sooner_and_stays_within_its_bound():
+    problem = Problem()
+    results = [
+        optim.HCGM(beta0=2.0, dual_bound=bound).minimize_composite(
+            objective_of(problem), constraint=sets.L1Ball(RADIUS), terms=terms_of(problem), shape=8, steps=500
+        )
+        for bound in (0.0, 0.02, math.inf)
+    ]
+    without, short, free = results
+    assert free.infeasibility < 0.3 * without.infeasibility
+    assert 0 < np.linalg.norm(short.duals[0]) <= 0.02
+    assert np.linalg.norm(free.duals[0]) > 0
+    assert without.duals == [None, None]
 
 
 @pytest.mark.parametrize(("optimizer", "tol"), [(optim.HCGM(), 0.05), (optim.HSAGFW(), 0.1), (optim.SHCGM(), 0.4)])
@@ -113,6 +141,84 @@ def test_matrices_a_warm_oracle_and_its_error():
     assert results[0].x == pytest.approx(results[0].x.T)
 
 
+@pytest.mark.parametrize(
+    "constraint",
+    [sets.Spectraplex(90.0), sets.Spectrahedron(90.0), sets.NuclearBall(90.0), sets.Fantope(3)],
+    ids=["spectraplex", "spectrahedron", "nuclear", "fantope"],
+)
+@pytest.mark.parametrize("setting", [{"lmo_tol": 0.3}, {"lmo_share": 0.5}, {"lmo_share": 0.999}], ids=str)
+def test_the_error_of_an_inexact_oracle_is_kept_and_reported(constraint, setting):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((70, 70))
+    target = A @ A.T / 70 - 0.5 * np.eye(70)
+    optimizer, seen = optim.HCGM(**setting), []
+
+    def callback(run):
+        """The step's direction is x - target, at the x before the step."""
+        v = before[0] - target
+        least = constraint.lmo(v, tol=1e-12).dot(v)
+        most = float(np.vdot(v, before[0])) - least
+        seen.append((most, most - run.gap, run.gap, run.lmo_error, run.lmo_share))
+        before[0] = run.x.copy()
+
+    before = [constraint.initial_point((70, 70))]
+    optimizer.minimize_composite(
+        optim.Objective(gradient=lambda x: x - target),
+        constraint=constraint,
+        shape=(70, 70),
+        steps=12,
+        callback=callback,
+        seed=0,
+    )
+    share = setting.get("lmo_share")
+    for most, missed, gap, error, reached in seen:
+        # A search that ends early may end beside the lowest eigenvalue, a few times the residual away.
+        assert -1e-9 * most <= missed <= (1 if share == 0.999 else 5) * error + 1e-9 * most
+        assert reached == pytest.approx(max(gap, 0.0) / (max(gap, 0.0) + error))
+        assert share is None or gap > 0.9 * share * most
+    assert max(error for _, _, _, error, _ in seen) > 0
+
+
+def test_a_share_of_the_gap_slows_the_schedules_and_still_converges():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((80, 80))
+    target = A @ A.T / 80
+    objective = optim.Objective(gradient=lambda x: x - target, value=lambda x: 0.5 * np.sum((x - target) ** 2))
+    exact, rough = (
+        optimizer.minimize_composite(objective, constraint=sets.Spectraplex(40.0), shape=(80, 80), steps=60)
+        for optimizer in (optim.HCGM(), optim.HCGM(lmo_share=0.5))
+    )
+    assert exact.lmo_share > 0.999
+    assert 0.5 <= rough.lmo_share < 1
+    assert exact.fun < rough.fun < 2 * exact.fun
+
+
+def test_s3ccm_takes_several_terms_apart():
+    c = np.random.default_rng(2).standard_normal(6)
+
+    def soft(z, gamma):
+        return np.sign(z) * np.maximum(np.abs(z) - 0.1 * gamma, 0)
+
+    def ball(z):
+        return z / max(1.0, np.linalg.norm(z))
+
+    terms = [
+        optim.Term(optim.NonNegative()),
+        optim.Term(optim.L1Penalty(0.1)),
+        optim.Term(sets.Box(-1.0, 1.0), offset=np.full(6, 0.7)),
+    ]
+    proxes = [lambda z, _: np.maximum(z, 0), soft, lambda z, _: np.clip(z + 0.7, -1, 1) - 0.7]
+    for steps in (1, 2, 40):
+        result = optim.S3CCM(gamma0=2.0).minimize_composite(
+            optim.Objective(gradient=lambda x: x - c), constraint=sets.L2Ball(1.0), terms=terms, shape=6, steps=steps
+        )
+        np.testing.assert_allclose(result.x, s3ccm(c, steps, proxes, ball, 2.0), atol=1e-12)
+    result = optim.S3CCM(gamma0=2.0).minimize_composite(
+        optim.Objective(gradient=lambda x: x - c), constraint=sets.L2Ball(1.0), terms=terms, shape=6, steps=4000
+    )
+    np.testing.assert_allclose(result.x, np.clip(c - 0.1, 0.0, 0.3), atol=0.01)
+
+
 def test_s3ccm_solves_what_the_others_approach():
     rng = np.random.default_rng(1)
     c = rng.standard_normal(10)
@@ -162,6 +268,25 @@ def test_a_bad_beta0_is_refused(cls, beta0):
         cls(beta0)
 
 
+@pytest.mark.parametrize("cls", [optim.SHCGM, optim.HCGM, optim.HSAGFW])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"lmo_tol": 0.0},
+        {"lmo_share": 1.0},
+        {"lmo_share": 0.0},
+        {"lmo_share": "half"},
+        {"dual_bound": -1.0},
+        {"dual_bound": math.nan},
+        {"dual_bound": True},
+    ],
+    ids=str,
+)
+def test_bad_settings_are_named(cls, setting):
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        cls(**setting)
+
+
 def test_what_cannot_be_done_is_said():
     sample = lambda x, rng: x  # noqa: E731
     ball = sets.L1Ball(1.0)
@@ -169,8 +294,9 @@ def test_what_cannot_be_done_is_said():
         optim.HCGM().minimize_composite(sample, constraint=ball, shape=2)
     with pytest.raises(ValueError, match="component and n"):
         optim.HSAGFW().minimize_composite(sample, constraint=ball, shape=2)
-    with pytest.raises(ValueError, match="at most one term"):
-        optim.S3CCM().minimize_composite(sample, constraint=ball, terms=[optim.Term(ball)] * 2, shape=2)
+    mapped = optim.Term(ball, forward=lambda x: x, adjoint=lambda x: x)
+    with pytest.raises(ValueError, match="without a linear map"):
+        optim.S3CCM().minimize_composite(sample, constraint=ball, terms=[mapped], shape=2)
     with pytest.raises(ValueError, match="no projection"):
         optim.S3CCM().minimize_composite(sample, constraint=sets.KNormBall(1, 1.0), shape=2)
     with pytest.raises(ValueError, match="x0 must be a point"):
@@ -190,4 +316,4 @@ def test_what_cannot_be_done_is_said():
 def test_they_clone_and_print():
     for optimizer in (optim.SHCGM(2.0), optim.HCGM(), optim.HSAGFW(batch_size=3), optim.S3CCM()):
         assert repr(optimizer.clone()) == repr(optimizer)
-    assert repr(optim.SHCGM(2.0)) == "SHCGM(beta0=2.0, lmo_tol=1e-08)"
+    assert repr(optim.SHCGM(2.0)) == "SHCGM(beta0=2.0, lmo_tol=1e-08, lmo_share=None, dual_bound=0.0)"
