@@ -5,7 +5,16 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from tools.papers import cracco, gap, kerdreux, locatello_completion, locatello_covariance, locatello_kmeans, negiar
+from tools.papers import (
+    cracco,
+    gap,
+    kerdreux,
+    locatello_completion,
+    locatello_covariance,
+    locatello_kmeans,
+    negiar,
+    regret,
+)
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +40,7 @@ FIGURES = {
     "kerdreux-3-ads": Figure("The same on a second text, farm ads", kerdreux.draw_3_ads),
     "kerdreux-groups": Figure("Kerdreux et al. 2018: a latent group lasso from disk", kerdreux.draw_groups),
     "cracco-1": Figure("Cracco et al. 2020, figure 1: a softmax model of Fashion-MNIST, trace norm", cracco.draw),
+    "ofw-regret": Figure("Hazan, Kale 2012; Hazan 2016; Garber, Kretzu 2022: regret against rounds", regret.draw),
     "locatello-1": Figure("Locatello et al. 2019, figure 1: the relaxation of k-means", locatello_kmeans.draw),
     "locatello-2": Figure("Locatello et al. 2019, figures 2 and 3: a block covariance", locatello_covariance.draw),
     "locatello-4": Figure("Locatello et al. 2019, figure 4: completing MovieLens 100k", locatello_completion.draw),
