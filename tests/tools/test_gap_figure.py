@@ -22,3 +22,14 @@ def test_the_estimate_comes_close_to_the_true_gap(tmp_path, capsys):
     distance = [abs(a - b) for a, b in zip(estimate, true, strict=True)]
     assert distance[-1] < 0.1 * max(distance)
     assert distance[-1] < bound[-1]
+
+
+def test_the_gap_falls_where_losses_are_not_convex(tmp_path, capsys):
+    assert main(["negiar-nonconvex", "--quick", "--output", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("| SFW |") == 2
+    assert (tmp_path / "negiar-nonconvex.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "negiar-nonconvex.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for task in {row["task"] for row in rows}:
+        gaps = [float(row["least_gap"]) for row in rows if row["task"] == task and row["method"] == "SFW"]
+        assert 0.0 < gaps[-1] < 0.6 * gaps[0]

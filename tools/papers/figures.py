@@ -13,6 +13,7 @@ from tools.papers import (
     locatello_covariance,
     locatello_kmeans,
     negiar,
+    nonconvex,
     regret,
 )
 
@@ -34,6 +35,7 @@ class Figure:
 FIGURES = {
     "negiar-1": Figure("Negiar et al. 2020, figure 1: suboptimality against gradient evaluations", negiar.draw),
     "negiar-gap": Figure("Negiar et al. 2020: the stochastic gap against the true one, and its bound", gap.draw),
+    "negiar-nonconvex": Figure("Negiar et al. 2020, theorem 2: the gap where losses are not convex", nonconvex.draw),
     "kerdreux-1": Figure("Kerdreux et al. 2018, figure 1: a synthetic lasso, FW and RFW", kerdreux.draw_1),
     "kerdreux-2": Figure("Kerdreux et al. 2018, figure 2: a synthetic lasso, AFW and RAFW", kerdreux.draw_2),
     "kerdreux-3": Figure("Kerdreux et al. 2018, figure 3: a lasso on real text (RCV1)", kerdreux.draw_3),

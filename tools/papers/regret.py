@@ -36,8 +36,8 @@ DIFFERENT = (
     "jumps: as i.i.d., with another truth twice; regret is against the best fixed point of each part",
     "OFW knows its gradient exactly; from samples it takes the same steps as from sums of products. Recursive is what "
     "it goes on with beyond its memory. AdaptiveOFW is told how many rounds there are, in a part where there are parts",
-    "the adversarial mode pulls to its start with 4 G t^(-1/4) / D, G the longest gradient met: on samples that is still "
-    "strong in the last round, so that its regret, far below 8 G D T^(3/4), has not bent to that exponent yet",
+    "the adversarial mode pulls to its start with 4 G t^(-1/4) / D, G the longest gradient met: on samples that is "
+    "still strong in the last round, so that its regret, far below 8 G D T^(3/4), has not bent to that exponent yet",
 )
 
 
