@@ -6,7 +6,7 @@ import math
 import typing
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import lapack
 
 from fwonline import sets
 from fwonline._kernels import lanczos, symmetric
@@ -214,13 +214,12 @@ class State:
             self.tau, start, self.image,
         )  # fmt: skip
         rows, coupling = lanczos.krylov(self.g, n, self.basis, self.image, self.on, self.off, self.rank)
-        values, vectors = linalg.eigh_tridiagonal(self.on[:rows], self.off[: rows - 1])
+        values, vectors, _ = lapack.dstev(self.on[:rows], self.off[: max(rows - 1, 1)])
         shares = _UNIT_TRACE.project(-values)
         taken = np.flatnonzero(shares)
         padded = -(-taken.size // 4) * 4
         self.block[: taken.size, :n] = vectors[:, taken].T @ self.basis[:rows, :n]
         self.block[taken.size : padded] = 0.0
-        self.block[: taken.size, :n] /= np.linalg.norm(self.block[: taken.size, :n], axis=1, keepdims=True)
         weights = np.zeros(padded)
         weights[: taken.size] = eta * trace * shares[taken]
         before = self.square

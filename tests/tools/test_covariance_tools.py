@@ -15,7 +15,7 @@ def test_the_benchmark_runs_and_compares_like_with_like():
     stream = datasets.BlockCovariance(n_features=25, n_blocks=5, seed=0)
     trace, l1 = float(np.trace(stream.covariance)), float(np.abs(stream.covariance).sum())
     literal = bench.Literal(25, trace, l1)
-    ours = covariance.SHCGMCovariance(trace, l1, center=False, seed=0)
+    ours = covariance.SHCGMCovariance(trace, l1, center=False, rank=1, seed=0)
     for w in stream.to_arrays(300)[0]:
         literal.update(w)
         ours.learn_arrays(w[None])

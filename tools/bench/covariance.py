@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import numpy as np
@@ -17,7 +18,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Literal", "run"]
+__all__ = ["Literal", "Step", "run", "step"]
 
 
 def project_l1(x: NDArray, radius: float) -> NDArray:
@@ -32,7 +33,7 @@ def project_l1(x: NDArray, radius: float) -> NDArray:
 
 
 class Literal:
-    """The default method in dense numpy, as one writes it down; the LMO by scipy's eigsh to 1e-6."""
+    """The method "mean" of rank 1 in dense numpy, as one writes it down; the LMO by scipy's eigsh to 1e-6."""
 
     def __init__(self, n: int, trace: float, l1: float):
         self.X, self.S = np.zeros((n, n)), np.zeros((n, n))
@@ -49,37 +50,85 @@ class Literal:
         self.X += 2.0 / (k + 1) * (atom - self.X)
 
 
-def _against_literal(n: int, warm: int, count: int) -> tuple[float, float, float]:
-    """Median seconds of a step, ours and the literal version's, in turns; and our products a step."""
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """Medians of a step at one n, all versions in turns on the same stream: seconds, and what ours move."""
+
+    n: int
+    vertex: float  # ours, rank=1: the literal version's algorithm
+    block: float  # ours, the default
+    dual: float  # ours, the default with dual=True
+    literal: float
+    products: float  # of rank=1
+    rounds: float  # of Newton's method for the l1 threshold
+
+    @property
+    def triangles(self) -> float:
+        """Triangles that the step of rank 1 reads or writes: S updated (2), Newton's, gradient (3), products, X (2)."""
+        return 2 + self.rounds + 3 + (self.products - 1) + 2
+
+
+def step(n: int, warm: int, count: int) -> Step:
+    """Time a step at n features, after ``warm`` of them."""
     stream = datasets.BlockCovariance(n_features=n, n_blocks=10, seed=0)
-    X = stream.to_arrays(warm + count)[0]
+    X = stream.to_arrays(warm + count + 3)[0]
     trace, l1 = float(np.trace(stream.covariance)), float(np.abs(stream.covariance).sum())
-    ours = covariance.SHCGMCovariance(trace, l1, center=False, seed=0)
-    ours.learn_arrays(X[:warm])
+    ours = [
+        covariance.SHCGMCovariance(trace, l1, center=False, seed=0, **settings)
+        for settings in ({"rank": 1}, {}, {"dual": True})
+    ]
+    for model in ours:
+        model.learn_arrays(X[:warm])
+    vertex = ours[0]
     literal = Literal(n, trace, l1)
     # It takes over our state: its own first steps would take longer than the whole measurement.
-    literal.X, literal.S, literal.k = ours.to_numpy(), X[:warm].T @ X[:warm] / warm, warm
-    products = ours.n_products
-    times: tuple[list[float], list[float]] = ([], [])
-    for w in X[warm:]:
-        with stopwatch() as seconds:
-            ours.learn_arrays(w[None])
-        times[0].append(seconds())
-        with stopwatch() as seconds:
-            literal.update(w)
-        times[1].append(seconds())
-    return float(np.median(times[0])), float(np.median(times[1])), (ours.n_products - products) / count
+    literal.X, literal.S, literal.k = vertex.to_numpy(), X[:warm].T @ X[:warm] / warm, warm
+    products = float(vertex.n_products)
+    updates = [*(lambda w, model=model: model.learn_arrays(w[None]) for model in ours), literal.update]
+    times: list[list[float]] = [[] for _ in updates]
+    # In turns of a few steps, so that all meet the same weather and none always begins with a cold cache.
+    for first in range(warm, warm + count, 5):
+        for update, seconds_of in zip(updates, times, strict=True):
+            for w in X[first : min(first + 5, warm + count)]:
+                with stopwatch() as seconds:
+                    update(w)
+                seconds_of.append(seconds())
+    by_vertex, by_block, by_dual, by_literal = (float(np.median(seconds_of)) for seconds_of in times)
+    products = (vertex.n_products - products) / count
+    rounds = []
+    for w in X[warm + count :]:
+        before = np.abs(vertex.to_numpy()).ravel()
+        vertex.learn_arrays(w[None])
+        rounds.append(_newton_rounds(before, np.abs(vertex.to_numpy()).ravel(), l1))
+    return Step(n, by_vertex, by_block, by_dual, by_literal, products, float(np.mean(rounds)))
+
+
+def _newton_rounds(before: NDArray, after: NDArray, l1: float) -> int:
+    """Passes over the entries ``after`` a step that Newton's method for the l1 threshold takes from the last one's."""
+    tau, rounds = 0.0, 0
+    for sizes in (before, after):
+        if sizes.sum() <= l1:
+            return 0
+        above = sizes[sizes > tau]
+        rounds = 0
+        while True:
+            tau, kept = max((above.sum() - l1) / above.size, 0.0), above.size
+            above = sizes[sizes > tau]
+            rounds += 1
+            if above.size in (kept, 0):
+                break
+    return rounds
 
 
 def _bandwidth(size: int) -> float:
     """Bytes a second that one core reads, multiplying an array of that many bytes with itself."""
     array = np.ones(max(size // 8, 1))
-    best = np.inf
-    for _ in range(20):
+    times = []
+    for _ in range(50):
         with stopwatch() as seconds:
             array @ array
-        best = min(best, seconds())
-    return array.nbytes / best
+        times.append(seconds())
+    return array.nbytes / float(np.median(times))
 
 
 def _against_river(n: int, count: int) -> tuple[float, float]:
@@ -104,34 +153,38 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     """Steps at three sizes, the memory floor at n = 1000, and updates by dicts."""
     rows = []
     sizes = ((60, 20, 5),) if settings.quick else ((300, 200, 40), (1000, 100, 15), (2000, 60, 7))
+    wanted = None if settings.quick else 7.0
     for n, warm, count in sizes:
-        mine, theirs, products = _against_literal(n, warm, count)
-        yield faster(
-            f"covariance step, n = {n}",
-            mine,
-            "numpy, eigsh 1e-6",
-            theirs,
-            theirs / mine,
-            None if settings.quick else 7.0,
-        )
-        # Triangles read or written: S updated (2), one Newton pass of two (1.5), gradient (3), products, X moved (2).
-        passes = 2 + 1.5 + 3 + (products - 1) + 2
+        now = step(n, warm, count)
+        theirs = "numpy, eigsh 1e-6"
+        for what, ours in ((", rank=1", now.vertex), ("", now.block), (", dual=True", now.dual)):
+            yield faster(f"covariance step, n = {n}{what}", ours, theirs, now.literal, now.literal / ours, wanted)
+        # what a step walks through: X, S and the gradient
         triangle = 8 * n * (n + 1) // 2
-        floor = passes * triangle / _bandwidth(triangle)
+        floor = now.triangles * triangle / _bandwidth(3 * triangle)
         if n == 1000:
-            yield within(f"covariance step, n = {n}", mine, f"{passes:.1f} triangles moved", floor, mine / floor, 1.5)
-        rows.append((n, duration(mine), duration(theirs), f"{products:.1f}", f"{passes:.1f}", duration(floor)))
-    for n, count, wanted in ((20, 40, None),) if settings.quick else ((100, 400, 3.0), (300, 100, 30.0)):
-        mine, theirs = _against_river(n, count)
+            moved = f"{now.triangles:.1f} triangles at one core's bandwidth"
+            yield within(f"covariance step, n = {n}, rank=1", now.vertex, moved, floor, now.vertex / floor, 1.5)
+        times = (duration(t) for t in (now.vertex, now.block, now.dual, now.literal))
+        rows.append((n, *times, f"{now.products:.1f}", f"{now.rounds:.1f}", f"{now.triangles:.1f}", duration(floor)))
+    for n, count, least in ((20, 40, None),) if settings.quick else ((100, 400, 3.0), (300, 100, 30.0)):
+        mine, river_seconds = _against_river(n, count)
         yield faster(
-            f"covariance update(x), {n} features", mine, "river, no constraints", theirs, theirs / mine, wanted
+            f"covariance update(x), {n} features",
+            mine,
+            "river, no constraints",
+            river_seconds,
+            river_seconds / mine,
+            least,
         )
     yield Table(
         "covariance: cost against n",
-        ("n", "our step", "literal step", "products", "triangles moved", "at one core's bandwidth"),
+        ("n", "rank=1", "default", "dual=True", "literal", "products", "Newton", "triangles moved", "at bandwidth"),
         rows,
         (
-            "block covariance, trace and l1 norm of the truth, method mean; medians, ours and the literal in turns",
-            "bandwidth: that of a triangle's product with itself; small triangles stay in cache in both",
+            "block covariance, trace and l1 norm of the truth, method mean; medians of steps, all versions in turns",
+            "products, Newton's rounds, triangles: of rank=1; the default makes 16 products, and adds up to 16 terms",
+            "bandwidth: that of reading, for a product of three triangles with themselves on one core; small ones stay "
+            "in cache in both",
         ),
     )
