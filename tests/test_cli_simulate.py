@@ -64,10 +64,10 @@ def test_streams_without_targets_and_with_names_are_written_too():
     ("arguments", "message"),
     [
         (["Uniform", "--to", "a.csv"],
-         "no simulator is called 'Uniform'. There are: AdversarialLinear, BlockCovariance, LowRankRatings, "
-         "SparseLinear"),
+         "no simulator is called 'Uniform'. There are: AdversarialLinear, BlockCovariance, GaussianMixture, "
+         "LowRankRatings, SparseLinear"),
         (["sparselinear", "--to", "a.csv"], "no simulator is called 'sparselinear'. Did you mean 'SparseLinear'? "
-         "There are: AdversarialLinear, BlockCovariance, LowRankRatings, SparseLinear"),
+         "There are: AdversarialLinear, BlockCovariance, GaussianMixture, LowRankRatings, SparseLinear"),
         (["SparseLinear", "--to", "a.parquet"],
          "--to a.parquet: expected a file that ends in .csv, .jsonl, .svm (and .gz), or kafka://host:port/topic"),
         (["SparseLinear", "--to", "no/a.csv"], "--to no/a.csv: there is no folder 'no'"),

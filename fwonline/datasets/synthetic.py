@@ -10,7 +10,7 @@ from river.datasets import base
 
 from fwonline.datasets._simulator import TRUTH, Simulator, require
 
-__all__ = ["AdversarialLinear", "BlockCovariance", "LowRankRatings", "SparseLinear"]
+__all__ = ["AdversarialLinear", "LowRankRatings", "SparseLinear"]
 
 
 class SparseLinear(Simulator):
@@ -303,73 +303,6 @@ class AdversarialLinear(Simulator):
         X[fallen, leaders[regime[fallen] - 1 - first]] -= self.edge
         np.exp(X, out=X)
         return X, X.max(axis=1)
-
-
-class BlockCovariance(Simulator):
-    r"""Normal vectors whose covariance is block diagonal with unequal blocks of rank one.
-
-    `n_blocks` - 1 random cuts divide the features into blocks. Block $b$ of the covariance is
-    $\varphi_b \varphi_b^\top$ with the entries of $\varphi_b$ uniform on $[-1, 1]$, so it is sparse and of low rank at
-    once: the trace bounds its nuclear norm and the l1 norm of its entries its density. Samples are
-    $x_b = z_b \varphi_b + \sigma \varepsilon$ with $z_b$, $\varepsilon$ standard normal; they have no target (`None`).
-
-    Parameters
-    ----------
-    n_features
-        Dimension of the vectors.
-    n_blocks
-        Number of blocks, at most `n_features`.
-    noise
-        Standard deviation $\sigma$ of what is added to every feature; it adds $\sigma^2 I$ to the covariance.
-    seed
-        Random seed number used for reproducibility.
-
-    References
-    ----------
-    [^1]: [Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
-    minimization. NeurIPS.](https://arxiv.org/abs/1901.10348)
-
-    Examples
-    --------
-    >>> from fwonline.datasets import BlockCovariance
-    >>> stream = BlockCovariance(n_features=5, n_blocks=2, seed=3)
-    >>> for x, y in stream.take(2):
-    ...     print({j: round(v, 2) for j, v in x.items()}, y)
-    {0: 0.02, 1: 0.01, 2: 0.08, 3: -0.22, 4: -0.01} None
-    {0: 0.2, 1: 0.04, 2: 0.62, 3: -1.05, 4: -0.04} None
-    >>> stream.covariance.round(2)
-    array([[0.07, 0.02, 0.22, 0.  , 0.  ],
-           [0.02, 0.  , 0.05, 0.  , 0.  ],
-           [0.22, 0.05, 0.68, 0.  , 0.  ],
-           [0.  , 0.  , 0.  , 0.33, 0.01],
-           [0.  , 0.  , 0.  , 0.01, 0.  ]])
-    """
-
-    def __init__(self, n_features: int = 100, n_blocks: int = 10, noise: float = 0.0, seed: int | None = None):
-        require(1 <= n_blocks <= n_features, f"n_blocks must lie in 1 .. n_features={n_features}, not be {n_blocks}")
-        require(noise >= 0, f"noise must be at least 0, not {noise}")
-        super().__init__(task="Covariance estimation", n_features=n_features)
-        self.n_blocks = n_blocks
-        self.noise = noise
-        self._start(seed)
-        self._keys = range(n_features)
-        self._width = n_features
-        rng = self._rng(TRUTH)
-        cuts = np.sort(rng.choice(np.arange(1, n_features), n_blocks - 1, replace=False))
-        self._block = np.searchsorted(cuts, np.arange(n_features), side="right")
-        self._phi = rng.uniform(-1, 1, n_features)
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """The true covariance, of shape (n_features, n_features)."""
-        same = self._block[:, None] == self._block
-        return np.where(same, np.outer(self._phi, self._phi), 0.0) + self.noise**2 * np.eye(self.n_features)
-
-    def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, None]:
-        X = rng.standard_normal((n, self.n_blocks))[:, self._block] * self._phi
-        if self.noise:
-            X += self.noise * rng.standard_normal(X.shape)
-        return X, None
 
 
 class LowRankRatings(Simulator):

@@ -8,13 +8,15 @@ import scipy.sparse
 from river import optim
 from river.datasets.base import SyntheticDataset
 
-from fwonline.datasets import AdversarialLinear, BlockCovariance, LowRankRatings, SparseLinear
+from fwonline.datasets import AdversarialLinear, BlockCovariance, GaussianMixture, LowRankRatings, SparseLinear
 
 MAKERS = [
     lambda seed: SparseLinear(n_features=12, n_informative=4, drift_every=70, drift_width=20, seed=seed),
     lambda seed: SparseLinear(n_features=3000, density=0.01, classification=True, drift_every=90, seed=seed),
     lambda seed: AdversarialLinear(seed=seed, switch_every=30),
     lambda seed: BlockCovariance(n_features=300, noise=0.1, seed=seed),
+    lambda seed: BlockCovariance(n_features=30, drift_every=70, drift_width=20, seed=seed),
+    lambda seed: GaussianMixture(n_features=7, skew=1.0, seed=seed),
     lambda seed: LowRankRatings(n_users=30, n_items=40, seed=seed),
 ]
 
@@ -174,6 +176,35 @@ def test_block_covariance_has_unequal_blocks_of_rank_one():
     assert np.abs(truth).max() <= 1
 
 
+@pytest.mark.parametrize("width", [0, 30])
+def test_a_drifting_covariance_is_that_of_the_samples_at_its_time(width):
+    """Over many seeds of the samples alone, at single times before, during and after a change."""
+    stream = BlockCovariance(n_features=6, n_blocks=2, drift_every=30, drift_width=width, seed=3)
+    before, after = stream.covariance_at(29), stream.covariance_at(60)
+    np.testing.assert_array_equal(before, stream.covariance)
+    assert not np.allclose(before, after)
+    X = np.stack([stream._draw(0, 70, np.random.default_rng(i))[0] for i in range(2500)])
+    for t in (29, 30, 44, 59, 60):
+        truth = stream.covariance_at(t)
+        np.testing.assert_allclose(X[:, t].T @ X[:, t] / len(X), truth, atol=0.1)
+        if width and t == 44:
+            part = 15 / 31
+            middle = stream.covariance_at(59) * 31 / 30 - before / 30
+            np.testing.assert_allclose(truth, (1 - part) * before + part * middle, atol=1e-12)
+
+
+def test_a_mixture_has_the_centres_sizes_and_spread_it_says():
+    stream = GaussianMixture(n_features=3, n_clusters=4, spread=10.0, noise=0.5, skew=1.0, seed=1)
+    X, y = stream.to_arrays(40_000)
+    np.testing.assert_allclose(stream.weights, np.array([1, 1 / 2, 1 / 3, 1 / 4]) / (25 / 12))
+    np.testing.assert_allclose(np.bincount(y) / y.size, stream.weights, atol=0.01)
+    for k, center in enumerate(stream.centers):
+        np.testing.assert_allclose(X[y == k].mean(axis=0), center, atol=0.03)
+        np.testing.assert_allclose(X[y == k].std(axis=0), 0.5, atol=0.02)
+    many = GaussianMixture(n_features=100, n_clusters=100, spread=2.0, seed=1)
+    assert many.centers.std() == pytest.approx(2.0, rel=0.03)
+
+
 def _runs(labels):
     start = 0
     for label, group in itertools.groupby(labels):
@@ -223,6 +254,14 @@ def test_popularity_follows_the_power_law(skew):
         (lambda: AdversarialLinear(edge=-1), "edge"),
         (lambda: BlockCovariance(n_features=5), "n_blocks"),
         (lambda: BlockCovariance(noise=-1), "noise"),
+        (lambda: BlockCovariance(drift_every=0), "drift_every"),
+        (lambda: BlockCovariance(drift_width=1), "drift_width"),
+        (lambda: BlockCovariance(seed=1).covariance_at(-1), "counted from 0"),
+        (lambda: GaussianMixture(n_clusters=0), "n_clusters"),
+        (lambda: GaussianMixture(n_features=0), "n_features"),
+        (lambda: GaussianMixture(spread=-1), "spread"),
+        (lambda: GaussianMixture(noise=-1), "noise"),
+        (lambda: GaussianMixture(skew=-1), "skew"),
         (lambda: LowRankRatings(lower=5, upper=5), "lower"),
         (lambda: LowRankRatings(rank=0), "rank"),
         (lambda: LowRankRatings(skew=-1), "skew"),
