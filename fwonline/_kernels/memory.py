@@ -52,6 +52,7 @@ from fwonline._kernels.layout import (
     jit,
     part,
 )
+from fwonline._kernels.prefetch import AHEAD, prefetch_row
 from fwonline.losses import CUSTOM, loss_derivative, loss_value
 
 REFRESH = 1 << 20
@@ -279,12 +280,21 @@ def margin_of(v, num, rows, pool_idx, pool_val, slot):
 
 
 @part
+def look_ahead(rows, pool_idx, pool_val, batch, k, last):
+    """Ask for the row that is a few places further on in a batch."""
+    if k + AHEAD < last:
+        slot = batch[k + AHEAD]
+        prefetch_row(pool_idx, pool_val, rows[slot, START], rows[slot, LENGTH])
+
+
+@part
 def renew_batch(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, batch, first, last):
     """Derivatives of batch[first:last] at the present iterate, by the compiled loss."""
     intercept = num[INTERCEPT]
     cnt[N_GRADIENTS] += last - first
     wide = is_wide(cnt, rows, batch, first, last)
     for k in range(first, last):
+        look_ahead(rows, pool_idx, pool_val, batch, k, last)
         slot = batch[k]
         margin = margin_of(v, num, rows, pool_idx, pool_val, slot)
         alpha = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[slot, LABEL], margin + intercept)

@@ -98,6 +98,7 @@ def substitute_batch(
     cnt[N_GRADIENTS] += last - first
     wide = memory.is_wide(cnt, rows, batch, first, last)
     for k in range(first, last):
+        memory.look_ahead(rows, pool_idx, pool_val, batch, k, last)
         slot = batch[k]
         start = rows[slot, memory.START]
         stop = start + rows[slot, memory.LENGTH]

@@ -41,6 +41,7 @@ def renew_damped(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool
     cnt[N_GRADIENTS] += last - first
     wide = memory.is_wide(cnt, rows, batch, first, last)
     for k in range(first, last):
+        memory.look_ahead(rows, pool_idx, pool_val, batch, k, last)
         slot = batch[k]
         margin = memory.margin_of(v, num, rows, pool_idx, pool_val, slot)
         slope = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[slot, memory.LABEL], margin + intercept)
