@@ -12,8 +12,8 @@ from tools.bench import completion, kmeans
 from tools.papers.cli import main
 
 
-@pytest.mark.parametrize(("name", "methods"), [("locatello-1", {"SHCGM", "SHCGM, 0.03", "HCGM", "mean"}),
-                                               ("locatello-4", {"SHCGM", "hcgm"})])  # fmt: skip
+@pytest.mark.parametrize(("name", "methods"), [("locatello-1", {"SHCGM", "SHCGM, beta0 0.1", "HCGM", "mean"}),
+                                               ("locatello-4", {"SHCGM", "SFW", "hcgm"})])  # fmt: skip
 def test_figures(name, methods, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     assert main([name, "--quick", "--output", str(tmp_path)]) == 0
@@ -23,6 +23,19 @@ def test_figures(name, methods, tmp_path, capsys):
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} == methods
     assert max(int(row["steps"]) for row in rows) == 30
+
+
+def test_the_figure_against_projections(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert main(["locatello-5", "--quick", "--output", str(tmp_path)]) == 0
+    assert "simulated: 1,800 ratings, 200 to test, 60 x 80" in capsys.readouterr().out
+    assert (tmp_path / "locatello-5.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "locatello-5.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} == {"SHCGM", "S3CCM", "S3CCM, all ratings"}
+    for method in ("SHCGM", "S3CCM, all ratings"):
+        errors = [float(row["train_rmse"]) for row in rows if row["method"] == method]
+        assert errors[-1] < errors[0]
 
 
 @pytest.mark.parametrize(("dense", "method"), [(True, "shcgm"), (False, "hcgm")])

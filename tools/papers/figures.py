@@ -12,6 +12,7 @@ from tools.papers import (
     locatello_completion,
     locatello_covariance,
     locatello_kmeans,
+    locatello_projections,
     negiar,
     nonconvex,
     regret,
@@ -46,4 +47,5 @@ FIGURES = {
     "locatello-1": Figure("Locatello et al. 2019, figure 1: the relaxation of k-means", locatello_kmeans.draw),
     "locatello-2": Figure("Locatello et al. 2019, figures 2 and 3: a block covariance", locatello_covariance.draw),
     "locatello-4": Figure("Locatello et al. 2019, figure 4: completing MovieLens 100k", locatello_completion.draw),
+    "locatello-5": Figure("Locatello et al. 2019, figure 5: SHCGM and S3CCM by the clock", locatello_projections.draw),
 }
