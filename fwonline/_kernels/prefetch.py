@@ -6,6 +6,8 @@ arithmetic of a step; asked for a few rows ahead, they are there in time.
 
 from __future__ import annotations
 
+import typing
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -18,8 +20,7 @@ AHEAD = 4
 LINE = 64
 
 
-@intrinsic
-def _prefetch(_context, array, index):
+def _line(_context, array, index):
     """Ask for the line that holds array[index]; nothing is read, nothing can fail."""
 
     def generate(context, builder, signature, args):
@@ -33,6 +34,9 @@ def _prefetch(_context, array, index):
         return context.get_dummy_value()
 
     return types.void(array, index), generate
+
+
+_prefetch: typing.Any = intrinsic(_line)
 
 
 @part
