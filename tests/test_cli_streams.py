@@ -13,7 +13,7 @@ OFFLINE = ["covariance", "phishing", "portfolio", "ratings", "sparse-regression-
 
 
 def test_all_definitions_are_tested():
-    assert sorted(path.stem for path in STREAMS.glob("*.toml")) == sorted([*OFFLINE, "kafka"])
+    assert sorted(path.stem for path in STREAMS.glob("*.toml")) == sorted([*OFFLINE, "kafka", "kafka-group"])
 
 
 @pytest.fixture
@@ -70,10 +70,11 @@ def test_ratings_are_completed(run):
     assert log[-1]["RollingRMSE"] < 0.75 * log[0]["RollingRMSE"]
 
 
-def test_the_kafka_definition_is_sound(monkeypatch):
+@pytest.mark.parametrize("name", ["kafka", "kafka-group"])
+def test_the_kafka_definitions_are_sound(monkeypatch, name):
     pytest.importorskip("kafka")
     monkeypatch.setenv("KAFKA", "broker.example:9093")
-    definition = load_definition(STREAMS / "kafka.toml")
+    definition = load_definition(STREAMS / f"{name}.toml")
     definition.check()
     assert "broker.example" not in definition.text
 
@@ -100,3 +101,29 @@ def test_the_kafka_definition_resumes_where_it_was(make_topic, kafka, tmp_path, 
     assert summary["monitors"]["ROCAUC"] > 0.8
     origins = [json.loads(line)["origin"] for line in (folder / "predictions.jsonl").read_text().splitlines()]
     assert len(origins) == len(set(origins)) == 3000
+
+
+@pytest.mark.kafka
+def test_workers_of_the_kafka_group_take_turns(make_topic, real_kafka, tmp_path, monkeypatch):
+    if real_kafka.client:
+        pytest.skip("this broker wants more than an address")
+    topic = make_topic(4)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAFKA", real_kafka.bootstrap)
+    text = (STREAMS / "kafka-group.toml").read_text().replace('topics = "sparse"', f'topics = "{topic}"')
+    (tmp_path / "kafka-group.toml").write_text(text.replace('"sparse-classifier"', f'"{topic}"'))
+    parameters = ["--param", "classification=true", "--param", "density=0.2", "--seed", "1", "--n", "2000"]
+    assert main(["simulate", "SparseLinear", "--to", f"kafka://{real_kafka.bootstrap}/{topic}", *parameters]) == 0
+    folder = tmp_path / "runs" / "kafka-group"
+    learned = 0
+    for limit in (800, 1200):  # one after the other: the second takes up what the first left
+        assert main(["run", "kafka-group.toml", "--quiet", "--limit", str(limit)]) == 0
+        summary = json.loads((folder / "worker-1" / "summary.json").read_text())
+        learned += summary["n_learned"]
+    assert learned == 2000
+    assert sum(summary["position"].values()) == 2000
+    assert len(list((folder / "states").rglob("*.state"))) == 4
+    origins = [
+        json.loads(line)["origin"] for line in (folder / "worker-1" / "predictions.jsonl").read_text().splitlines()
+    ]
+    assert len(origins) == len(set(origins)) == 2000

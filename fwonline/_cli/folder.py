@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from fwonline._cli import FolderError
+from fwonline.loop.definition import StreamDefinition, read_definition
 from fwonline.loop.report import Observer, Report, Start
 
 __all__ = ["LogWriter", "RunFolder", "read_log"]
@@ -74,6 +76,40 @@ class RunFolder:
 
     def write_summary(self, **values: Any) -> None:
         self.summary.write_bytes(msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")
+
+    def join(self, definition: StreamDefinition) -> None:
+        """Make this the folder of the definition's group, or see that it is.
+
+        Raises
+        ------
+        FolderError
+            When the group was begun with another definition.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not self.is_run:
+            # Workers may come at once: each writes the same, and a name appears with all that it names.
+            temporary = self.path / f".definition-{os.getpid()}"
+            temporary.write_text(definition.text, encoding="utf-8")
+            os.replace(temporary, self.definition)
+        elif changes := read_definition(self.definition).differences(definition):
+            raise FolderError(
+                f"{self.path}: the definition is not the one this group was begun with:\n  "
+                + "\n  ".join(changes)
+                + "\nSet it back, or give it another name and the source another group"
+            )
+
+    @contextlib.contextmanager
+    def worker(self) -> Iterator[RunFolder]:
+        """Take the first worker's folder that no worker is in."""
+        for number in itertools.count(1):
+            folder = RunFolder(self.path / f"worker-{number}")
+            with contextlib.ExitStack() as stack:
+                try:
+                    stack.enter_context(folder.locked())
+                except FolderError:
+                    continue
+                yield folder
+                return
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
 from fwonline._cli.view import LiveView, PlainView, View, Voice
-from fwonline.loop import Checkpoint, Observer, Summary
+from fwonline.loop import Checkpoint, EventLoop, GroupLoop, Observer, Summary
 from fwonline.loop.definition import StreamDefinition, load_definition, read_definition
 
 __all__ = ["Options", "run"]
@@ -43,6 +43,8 @@ def run(path: Path, options: Options) -> Summary:
     folder = RunFolder(options.output or Path("runs") / definition.name)
     folder.refuse_foreign()
     limit = options.limit or definition.limit
+    if definition.is_shared:
+        return _work(definition, folder, limit, path, options)
     with folder.locked():
         note = _prepare(folder, definition, options)
         if options.quiet:
@@ -54,6 +56,27 @@ def run(path: Path, options: Options) -> Summary:
         with _view(definition.name, limit, voice) as view:
             summary = _run(definition, folder, limit, view)
         voice.say(_farewell(summary, folder, path, options))
+        return summary
+
+
+def _work(definition: StreamDefinition, group: RunFolder, limit: int | None, path: Path, options: Options) -> Summary:
+    """Run one worker of a group in a folder of its own inside the group's."""
+    if options.fresh:
+        raise FolderError(
+            f"{group.path}: a group keeps its place with the brokers, and --fresh does not reach that far. To start "
+            "over, give the source another group, or delete the group there and its states here"
+        )
+    group.join(definition)
+    with group.worker() as folder:
+        folder.start_afresh(definition.text)
+        if options.quiet:
+            with _warnings_through(View(definition.name, limit).warn):
+                return _run(definition, folder, limit, None, group)
+        voice = Voice(sys.stdout)
+        voice.say(f"{folder.path}: {folder.path.name} of the group")
+        with _view(definition.name, limit, voice) as view:
+            summary = _run(definition, folder, limit, view, group)
+        voice.say(_farewell(summary, folder, path, options, is_shared=True))
         return summary
 
 
@@ -84,12 +107,22 @@ def _prepare(folder: RunFolder, definition: StreamDefinition, options: Options) 
     return "" if options.resume else f"{folder.path}: going on with the run that was begun here; --fresh starts over"
 
 
-def _run(definition: StreamDefinition, folder: RunFolder, limit: int | None, view: View | None) -> Summary:
+def _run(
+    definition: StreamDefinition,
+    folder: RunFolder,
+    limit: int | None,
+    view: View | None,
+    group: RunFolder | None = None,
+) -> Summary:
     log = LogWriter(folder.log)
     observers: list[Observer] = [log] if view is None else [log, view]
     with contextlib.ExitStack() as stack:
         stack.callback(log.close)
-        loop = definition.build(folder.path, checkpoint=folder.checkpoint, observers=observers)
+        loop: EventLoop | GroupLoop
+        if group is None:
+            loop = definition.build(folder.path, checkpoint=folder.checkpoint, observers=observers)
+        else:
+            loop = definition.build_worker(folder.path, shared=group.path, observers=observers)
         stack.callback(loop.source.close)
         for sink in (*loop.sinks, *([loop.dead_letter] if loop.dead_letter else [])):
             stack.callback(sink.close)
@@ -126,13 +159,13 @@ def _warnings_through(warn: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def _farewell(summary: Summary, folder: RunFolder, path: Path, options: Options) -> str:
+def _farewell(summary: Summary, folder: RunFolder, path: Path, options: Options, *, is_shared: bool = False) -> str:
     lines = []
     if summary.n_rejected:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in summary.n_rejected.items())
         lines.append(f"rejected: {reasons}")
     if summary.interrupted:
-        again = ["fwonline", "run", str(path), "--resume"]
+        again = ["fwonline", "run", str(path), *([] if is_shared else ["--resume"])]
         if options.limit is not None:
             again += ["--limit", str(options.limit)]
         if options.output is not None:

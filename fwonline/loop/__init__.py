@@ -3,13 +3,14 @@
 from fwonline.loop.checkpoint import Checkpoint
 from fwonline.loop.definition import StreamDefinition, load_definition
 from fwonline.loop.event_loop import EventLoop
-from fwonline.loop.group import GroupLoop, PartitionStates
+from fwonline.loop.group import GroupLoop, MergedModel, PartitionStates, merge, merge_step
 from fwonline.loop.report import Observer, Report, Start, Summary
 
 __all__ = [
     "Checkpoint",
     "EventLoop",
     "GroupLoop",
+    "MergedModel",
     "Observer",
     "PartitionStates",
     "Report",
@@ -17,4 +18,6 @@ __all__ = [
     "StreamDefinition",
     "Summary",
     "load_definition",
+    "merge",
+    "merge_step",
 ]

@@ -82,7 +82,7 @@ class Builder:
                 if group is not None:
                     return GroupLoop(source, model, monitors, sinks, **group, **settings, **options)
                 return EventLoop(source, model, monitors, sinks, **settings, **options)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 self.problem(self.culprit(("run",), settings, error), str(error))
         raise DefinitionError("\n".join(message for _, message in sorted(self.problems)))
 

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fwonline.exceptions import DefinitionError
 from fwonline.loop._builder import Builder
 from fwonline.loop._toml import KeyPath, Lines, dotted, parse
 from fwonline.loop.checkpoint import Checkpoint
 from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.group import GroupLoop
 from fwonline.loop.report import Observer
 
 __all__ = ["StreamDefinition", "load_definition", "read_definition"]
@@ -23,6 +24,7 @@ _FREE = {
     ("name",),
     *(("run", key) for key in ("limit", "on_error")),
     *(("run", key) for key in ("report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
+    ("group", "merge_every"),
 }
 
 
@@ -36,6 +38,9 @@ class StreamDefinition:
     Where an object belongs and needs no parameters, its name alone will do. A list under ``model`` is a pipeline. A
     river metric among the monitors is wrapped in `fwonline.monitors.Metric`, and its key ``window`` makes it one of the
     last so many samples. Nothing in a definition runs code.
+
+    A table ``group`` makes it the definition of a worker: several processes that run it share out the partitions of one
+    stream (`GroupLoop`).
 
     Relative paths of sources start at the definition's folder, those of sinks at the run folder. ``${NAME}`` and
     ``${NAME:-default}`` are filled in from the environment in the settings of Kafka sources and sinks only, and what
@@ -66,6 +71,40 @@ class StreamDefinition:
         """How many items the run shall take in all: for `EventLoop.run`."""
         return self.values.get("run", {}).get("limit")
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it describes a worker of a group."""
+        return "group" in self.values
+
+    def build_worker(
+        self,
+        output: str | os.PathLike[str] = ".",
+        *,
+        shared: str | os.PathLike[str] = ".",
+        observers: Iterable[Observer] = (),
+    ) -> GroupLoop:
+        """Build every object anew, the sinks last, and one worker of the group.
+
+        Parameters
+        ----------
+        output
+            The folder in which relative paths of sinks start: this worker's own.
+        shared
+            The folder in which a relative path of states starts: all workers'.
+        observers
+            As for `GroupLoop`.
+
+        Raises
+        ------
+        DefinitionError
+            As `build` does, and when the definition describes no worker.
+        """
+        if not self.is_shared:
+            raise DefinitionError(f"{self.path}: expected a table [group]: this definition is of a run on its own")
+        self.check()
+        builder = Builder(self.values, self.lines, self.path, Path(output), Path(shared))
+        return cast(GroupLoop, builder.build(observers=observers))
+
     def build(
         self,
         output: str | os.PathLike[str] = ".",
@@ -86,11 +125,14 @@ class StreamDefinition:
         Raises
         ------
         DefinitionError
-            Naming every mistake with its line, its key, what was found and what was expected.
+            Naming every mistake with its line, its key, what was found and what was expected; when the definition
+            describes a worker of a group, which `build_worker` builds.
         """
+        if self.is_shared:
+            raise DefinitionError(f"{self.path}: a definition with a table [group] describes a worker: build_worker")
         self.check()
         builder = Builder(self.values, self.lines, self.path, Path(output))
-        return builder.build(checkpoint=checkpoint, resume=resume, observers=observers)
+        return cast(EventLoop, builder.build(checkpoint=checkpoint, resume=resume, observers=observers))
 
     def check(self) -> None:
         """Build everything but the sinks, which only have their keys checked: nothing is opened or read.

@@ -105,6 +105,9 @@ class EventLoop:
 
     """
 
+    # What to do where a checkpoint is of another run.
+    _advice = "resume=False starts a new one"
+
     def __init__(
         self,
         source: Any,
@@ -510,7 +513,7 @@ class EventLoop:
             raise CheckpointError("this is no checkpoint of an event loop")
         for part, now in self._kind.items():
             if (found := difference(state["kind"].get(part), now, part)) is not None:
-                raise CheckpointError(f"the checkpoint is of another run: {found}; resume=False starts a new one")
+                raise CheckpointError(f"the checkpoint is of another run: {found}; {self._advice}")
         if state["source"] != self.source.name:
             warnings.warn(
                 f"the checkpoint is of the source {state['source']}; going on with {self.source.name}", stacklevel=2

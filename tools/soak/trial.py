@@ -54,6 +54,9 @@ class Trial:
         client: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        # Compiled now and kept on disk: a worker that compiles does not come back to the group for half a minute.
+        for k in range(3):
+            make_model().learn_one({"id": k, "a": 0.5, "b": 0.1 * k}, k > 1)
         self.cluster = cluster
         self.rng = np.random.default_rng(seed)
         self.partitions = cluster.create_topic(name, partitions)
@@ -187,8 +190,6 @@ class Trial:
         """The state of each partition that the group's commit points at."""
         states = PartitionStates(self.job.states, self.job.group)
         with self.job.source() as source:
-            while not source.poll().gained:
-                pass
             places = source.places()
         for partition in range(self.partitions):
             name = f"{self.job.topic}[{partition}]"

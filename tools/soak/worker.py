@@ -67,13 +67,12 @@ class Job:
     group: str
     states: Path
     client: dict[str, Any] = field(default_factory=dict)
-    end: str = "never"
     options: dict[str, Any] = field(default_factory=dict)
 
-    def source(self) -> KafkaGroupSource:
+    def source(self, end: str = "never") -> KafkaGroupSource:
         """The worker's part in the group."""
         return KafkaGroupSource(
-            self.topic, self.bootstrap, "y", group=self.group, end=self.end, client=self.client, patience=120
+            self.topic, self.bootstrap, "y", group=self.group, end=end, client=self.client, patience=120
         )
 
 

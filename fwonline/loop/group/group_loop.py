@@ -6,14 +6,18 @@ import copy
 import math
 import os
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
+from fwonline.loop._calls import calls
 from fwonline.loop._signals import Stop
 from fwonline.loop._timer import Timer
 from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.group.merging import merge
+from fwonline.loop.group.serving import MergedModel
 from fwonline.loop.group.states import PartitionStates
 from fwonline.loop.report import Observer, Report, Start, Summary
 from fwonline.stream.base import Rejected, Sample, Sink, Source
@@ -35,6 +39,9 @@ class GroupLoop:
     refused; what it learned since its last commit is dropped, and the other one learned it. When partitions come to a
     worker it loads exactly the file that the commit names.
 
+    **The model that predicts** is each partition's own, or with `merge_every` the merge of all partitions' models as
+    they were committed last (see `merge`): the metrics then speak of the merge. What is learned does not depend on it.
+
     Predictions are written to `sinks` before they are committed, so that after a crash some are written a second time:
     the record's ``origin`` names the message.
 
@@ -50,6 +57,9 @@ class GroupLoop:
         As for `EventLoop`. All partitions of the worker write to them. A file is written behind what it holds.
     states
         The folder of the states, on storage that all workers see.
+    merge_every
+        Seconds between two looks at what the other partitions have committed. None: every partition predicts with the
+        model that it learns.
     on_error, dead_letter, max_pending, expire_items, expire_seconds, check_values
         As for `EventLoop`.
     checkpoint_every, checkpoint_samples
@@ -68,6 +78,7 @@ class GroupLoop:
         sinks: Iterable[Sink] = (),
         *,
         states: str | os.PathLike[str],
+        merge_every: float | None = None,
         on_error: str = "raise",
         dead_letter: Sink | None = None,
         checkpoint_every: float | None = None,
@@ -100,7 +111,13 @@ class GroupLoop:
         for sink in self._outputs():
             if hasattr(sink, "append"):
                 sink.append = True
+        if merge_every is not None and not merge_every > 0:
+            raise ValueError(f"merge_every must be positive, found {merge_every!r}")
+        self._merges = Timer(merge_every, None, default=None)
+        self.merged = MergedModel(source, self.states)
         self._fresh("?")  # what cannot be, is known now
+        if merge_every is not None:
+            merge([model, model])
         self._loops: dict[str, EventLoop] = {}
         self._saved: dict[str, int] = {}  # the offset of each partition's last commit
         self._counts: Counter[str] = Counter()
@@ -138,6 +155,7 @@ class GroupLoop:
         self._reported_n = 0
         self._reports.start(0, now)
         self._checkpoints.start(0, now)
+        self._merges.start(0, now)
         start = Start(source=self.source.name, model=str(self.model))
         for observer in self.observers:
             observer.on_start(start)
@@ -198,6 +216,8 @@ class GroupLoop:
             self._tell()
         if self._checkpoints.is_due(self.n, now):
             self._save()
+        if self._merges.is_due(self.n, now):
+            self._merge()
 
     # -- partitions come and go
 
@@ -206,6 +226,8 @@ class GroupLoop:
         model, monitors = copy.deepcopy((self.model, self.monitors))
         loop = EventLoop(_Partition(partition, self.source), model, monitors, self.sinks, **self._options)
         loop.observers.append(_Rejections(self.observers))
+        del loop._kind["sinks"]  # they are the worker's, and no part of what moves
+        loop._advice = "a new one takes a group of its own"
         return loop
 
     def _drop(self) -> None:
@@ -224,6 +246,7 @@ class GroupLoop:
         elif note != self.states.NEW:
             loop._restore(self._read(partition, note, loop))
         loop._prepare()
+        self._serve(loop)
         self.source.stand(partition, place.offset)
         self._loops[partition], self._saved[partition] = loop, place.offset
         if loop._held is not None:  # what ended the run before is tried again, even if nothing follows it
@@ -273,6 +296,23 @@ class GroupLoop:
             if self.states.latest_era(partition) > era:
                 raise NotOurs from None  # a later owner has cleared away what we were about to finish
             raise
+
+    def _merge(self) -> None:
+        """Look what the others have learned."""
+        try:
+            if not self.merged.refresh():
+                return
+        except (TypeError, ValueError) as error:
+            warnings.warn(
+                f"every partition predicts with its own model, for they cannot be merged: {error}", stacklevel=2
+            )
+            return
+        for loop in self._loops.values():
+            self._serve(loop)
+
+    def _serve(self, loop: EventLoop) -> None:
+        if self.merged.model is not None:
+            loop._predict = calls(self.merged.model, loop.monitors).predict or loop._predict
 
     # -- what is told
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
+from fwonline.stream.kafka.client import wait_for
 from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of
 from fwonline.stream.records import RecordLayout
 from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
@@ -107,7 +108,8 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._waiting: dict[str, Any] = {}  # gained, and not stood in yet
         self._notes = _Notes()
         self._membership: Any = None  # as whom we gained them
-        self._has_joined = False
+        self._is_member = False
+        self._has_joined = False  # ever
         self._stranded = math.inf  # since when we own nothing and do not know why
         self._stops: dict[Any, float] | None = None
         self._begins: dict[Any, int] = {}
@@ -118,7 +120,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         from kafka.errors import KafkaError, NoOffsetForPartitionError
 
         try:
-            if self._consumer is None:
+            if not self._is_member:
                 self._join()
             try:
                 batch = self._consumer.poll(timeout_ms=1000 * SLICE)
@@ -158,14 +160,23 @@ class KafkaGroupSource(KafkaReader, SharedSource):
     def _stop_of(self, tp: Any) -> float:
         return math.inf if self._stops is None else self._stops.get(tp, math.inf)
 
+    def _connect(self) -> float:
+        """Have a client; return until when what is asked next may take."""
+        if self._consumer is None:
+            return self._open(RECONNECT if self._has_joined else self.timeout, group_id=self.group)
+        return clock.monotonic() + RECONNECT
+
     def _join(self) -> None:
-        deadline = self._open(RECONNECT if self._has_joined else self.timeout, group_id=self.group)
+        deadline = self._connect()
         self._notes = _Notes()
         if self.end == "latest" and self._stops is None:
             self._stops = dict(self._ask(self._consumer.end_offsets, self._all_partitions(), deadline))
         self._consumer.subscribe(self.topics, listener=self._notes.listener())
+        # A leader that has shared out the partitions before it is told of them does it a second time.
+        told = self._cluster.request_update()
+        wait_for(told, lambda: told.is_done, deadline, self._stop_if_closed)
         self._heard = clock.monotonic()
-        self._has_joined = True
+        self._has_joined = self._is_member = True
 
     def _lose(self) -> Turn:
         self._ours.clear()
@@ -255,11 +266,12 @@ class KafkaGroupSource(KafkaReader, SharedSource):
     def places(self) -> dict[str, Place]:
         from kafka.errors import KafkaError
 
-        if self._consumer is None:
-            return {}
         try:
+            self._connect()
             return {_name(tp): place for tp, place in self._places(self._all_partitions()).items()}
-        except KafkaError as error:
+        except (KafkaError, TimeoutError) as error:
+            if not self._heard and isinstance(error, TimeoutError):
+                raise SourceError(f"{self.name}: {error}") from None
             self._bear(error)
             return {}
 
@@ -307,7 +319,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._lose()
 
     def _disconnect(self) -> None:
-        consumer, self._consumer = self._consumer, None
+        consumer, self._consumer, self._is_member = self._consumer, None, False
         if consumer is not None:
             from kafka.errors import KafkaError
 

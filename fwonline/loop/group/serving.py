@@ -1,0 +1,75 @@
+"""The model that a group predicts with, gathered from what its partitions have committed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fwonline.exceptions import CheckpointError
+from fwonline.loop.group.merging import merge
+from fwonline.loop.group.states import PartitionStates
+from fwonline.stream.shared import SharedSource
+
+__all__ = ["MergedModel"]
+
+
+class MergedModel:
+    """The merge of the models of all partitions, as far as they are committed.
+
+    Workers refresh one on a schedule. A process that only predicts may have its own: it needs to see the states' folder
+    and to reach the brokers, and takes no part in the group.
+
+    Parameters
+    ----------
+    source
+        Says where the group stands. It need not have joined.
+    states
+        Where the states are.
+
+    Attributes
+    ----------
+    model
+        The merge, or None as long as nothing was committed.
+    n_partitions
+        Of how many partitions it is made.
+
+    """
+
+    def __init__(self, source: SharedSource, states: PartitionStates) -> None:
+        self.model: Any = None
+        self._source = source
+        self._states = states
+        self._notes: dict[str, str] = {}
+        self._models: dict[str, Any] = {}
+
+    @property
+    def n_partitions(self) -> int:
+        return len(self._models)
+
+    def refresh(self) -> bool:
+        """Gather what was committed since; whether that changed the model.
+
+        Raises
+        ------
+        CheckpointError
+            When a state that counts is damaged.
+        TypeError, ValueError
+            When the models cannot be merged.
+
+        """
+        is_new = False
+        for partition, place in self._source.places().items():
+            note = place.note
+            if note in (None, PartitionStates.NEW, self._notes.get(partition)):
+                continue
+            assert note is not None
+            try:
+                self._models[partition] = self._states.read(partition, note)["model"]
+            except CheckpointError:
+                if self._states.is_there(partition, note):
+                    raise
+                continue  # superseded between the two looks: the next refresh finds its successor
+            self._notes[partition] = note
+            is_new = True
+        if is_new:
+            self.model = merge([self._models[partition] for partition in sorted(self._models)])
+        return is_new

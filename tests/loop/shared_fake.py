@@ -1,0 +1,99 @@
+"""A group in memory: partitions of samples, committed places, and a script of what each worker is told."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from fwonline.stream import Rejected, Sample
+from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
+
+
+class Group:
+    """What the brokers know: the messages and the committed places."""
+
+    def __init__(self, **partitions: list) -> None:
+        self.messages = {f"t[{number[1:]}]": items for number, items in partitions.items()}
+        self.places: dict[str, Place] = {}
+        self.era = 0
+
+    def place(self, partition: str) -> Place:
+        return self.places.get(partition, Place(0, None))
+
+
+class Member(SharedSource):
+    """A worker's part, which does what the script says: `gain`, `read`, `lose`, `end`."""
+
+    name, group = "t", "g"
+
+    def __init__(self, group: Group, *script: tuple) -> None:
+        self.shared = group
+        self.script = deque(script)
+        self.offsets: dict[str, int] = {}
+        self.mine = -1
+        self.done = False
+        self.answers: deque = deque()  # of commits: True, False or NotOurs; True when there are none
+        self.before_stand = lambda: None
+
+    @property
+    def era(self) -> int:
+        return self.mine
+
+    def poll(self) -> Turn:
+        if not self.script:
+            self.done = True
+            return Turn()
+        what, *arguments = self.script.popleft()
+        if callable(what):
+            what()
+            return Turn()
+        if what == "lose":
+            self.offsets.clear()
+            return Turn(lost=True)
+        if what == "gain":
+            self.offsets.clear()
+            self.shared.era += 1
+            self.mine = self.shared.era
+            return Turn(lost=True, gained={partition: self.shared.place(partition) for partition in arguments})
+        partition, count = arguments
+        return Turn(items=[(partition, self._read(partition, count))])
+
+    def _read(self, partition, count):
+        for _ in range(count):
+            item = self.shared.messages[partition][self.offsets[partition]]
+            self.offsets[partition] += 1
+            yield item
+
+    def stand(self, partition, offset):
+        self.offsets[partition] = offset
+
+    def commit(self, places):
+        answer = self.answers.popleft() if self.answers else True
+        if answer is NotOurs or self.mine != self.shared.era:
+            self.offsets.clear()
+            raise NotOurs
+        if answer:
+            self.shared.places.update(places)
+        return answer
+
+    def places(self):
+        return {partition: self.shared.place(partition) for partition in self.shared.messages}
+
+    def position(self, partition):
+        return self.offsets[partition]
+
+    def is_read(self):
+        return False
+
+    def is_done(self):
+        return self.done
+
+
+def samples(count, first=0, **extra):
+    """Numbered samples."""
+    return [
+        Sample({"id": i, "a": (i * 7 % 11) / 11, **extra}, bool(i * 7 % 11 > 5), origin=f"t@{i}")
+        for i in range(first, first + count)
+    ]
+
+
+__all__ = ["Group", "Member", "NotOurs", "Place", "Rejected", "samples"]

@@ -1,0 +1,327 @@
+"""A worker of a group: what is learned belongs to partitions, and only what was committed has happened."""
+
+from __future__ import annotations
+
+import pytest
+from river import compose, metrics, preprocessing
+from shared_fake import Group, Member, NotOurs, Place, samples
+
+from fwonline import sets
+from fwonline.exceptions import CheckpointError, SampleError
+from fwonline.linear_model import FWClassifier
+from fwonline.loop import EventLoop, GroupLoop, MergedModel, Observer, PartitionStates, codec
+from fwonline.monitors import Metric
+from fwonline.stream import CallbackSink, Rejected
+
+
+def model():
+    return compose.Discard("id") | preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(3.0), seed=1)
+
+
+@pytest.fixture
+def worker(tmp_path):
+    def worker(source, **options):
+        options = {"states": tmp_path, "checkpoint_samples": 10, **options}
+        return GroupLoop(source, options.pop("model", model()), [Metric(metrics.Accuracy())], **options)
+
+    return worker
+
+
+@pytest.fixture
+def states(tmp_path):
+    return PartitionStates(tmp_path, "g")
+
+
+def committed(group, states, partition="t[0]"):
+    place = group.places[partition]
+    state = states.read(partition, place.note)
+    assert state["position"] == place.offset == state["counts"]["n"]
+    return state
+
+
+def replayed(items):
+    loop = EventLoop([(item.x, item.y) for item in items], model(), [Metric(metrics.Accuracy())])
+    loop.run()
+    return codec.dumps(codec.loads(codec.dumps((loop.model, loop.monitors))))
+
+
+def learned(state):
+    return codec.dumps((state["model"], state["monitors"]))
+
+
+def test_each_partition_learns_its_own_samples_and_nothing_else(worker, states):
+    items = samples(30), samples(25, 100)
+    group = Group(p0=items[0], p1=items[1])
+    member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 12), ("read", "t[1]", 25), ("read", "t[0]", 18))
+
+    summary = worker(member).run()
+
+    assert (summary.n, summary.n_learned, summary.interrupted) == (55, 55, False)
+    assert summary.position == {"t[0]": 30, "t[1]": 25}
+    for k, partition in enumerate(("t[0]", "t[1]")):
+        assert learned(committed(group, states, partition)) == replayed(items[k])
+        assert len(states.files(partition)) == 1
+
+
+def test_what_was_not_committed_is_forgotten_with_the_partition(worker, states):
+    group = Group(p0=samples(40))
+
+    def elsewhere():
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 15))).run()
+
+    member = Member(
+        group,
+        ("gain", "t[0]"),
+        ("read", "t[0]", 10),  # committed
+        ("read", "t[0]", 7),  # not
+        ("lose",),
+        (elsewhere,),  # 15 samples behind the 10
+        ("gain", "t[0]"),
+        ("read", "t[0]", 15),
+    )
+
+    summary = worker(member).run()
+
+    assert summary.n == 32  # 7 of them for nothing
+    state = committed(group, states)
+    assert state["counts"]["learned"] == 40
+    assert learned(state) == replayed(samples(40))
+
+
+def test_a_worker_that_slept_cannot_commit_and_begins_where_the_others_are(worker, states):
+    group = Group(p0=samples(40))
+
+    def elsewhere():  # while this worker is frozen: its partition is given away, and it is not told
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
+
+    member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 5), (elsewhere,), ("read", "t[0]", 8), ("gain", "t[0]"))
+    member.script.append(("read", "t[0]", 20))
+
+    worker(member).run()
+
+    assert committed(group, states)["counts"]["learned"] == 40
+    assert learned(committed(group, states)) == replayed(samples(40))
+    assert len(states.files("t[0]")) == 1
+
+
+def test_a_file_stays_until_a_later_commit_is_known(worker, states):
+    group = Group(p0=samples(30))
+    member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10), ("read", "t[0]", 10))
+    member.answers.extend([True, True, False])  # the beginning, the first ten, and nobody knows
+    files = []
+    member.script.append((lambda: files.append(len(states.files("t[0]"))),))
+    member.script.append(("read", "t[0]", 10))
+
+    worker(member).run()
+
+    assert files == [2]
+    assert len(states.files("t[0]")) == 1
+    assert learned(committed(group, states)) == replayed(samples(30))
+
+
+def test_a_refused_commit_drops_everything(worker, states):
+    group = Group(p0=samples(20))
+    member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10), ("gain", "t[0]"), ("read", "t[0]", 20))
+    member.answers.extend([True, NotOurs])
+    assert worker(member).run().n == 30
+    assert committed(group, states)["counts"]["learned"] == 20
+
+
+def test_a_partition_lost_in_the_middle_of_a_turn_ends_the_turn(worker):
+    group = Group(p0=samples(20), p1=samples(20))
+    member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 10))
+    member.answers.extend([True, True, NotOurs])
+    both = member.poll
+
+    def poll():
+        turn = both()
+        return turn._replace(items=[*turn.items, ("t[1]", iter(()))]) if turn.items else turn
+
+    member.poll = poll
+    assert worker(member).run().n == 10
+
+
+def test_questions_wait_with_their_partition(worker, states):
+    from fwonline.stream import Sample
+
+    asked = [Sample({"id": 1, "a": 0.5}, None, key="q"), Sample({}, True, key="q")]
+    group = Group(p0=asked)
+    first = worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 1)))
+    assert first.run().n_pending == 1
+    second = worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 1)))
+    summary = second.run()
+    assert (summary.n_learned, summary.n_pending, summary.n_unmatched) == (1, 0, 0)
+
+
+def test_a_bad_item_ends_the_run_behind_a_commit_and_is_tried_again(worker, states):
+    items = samples(12)
+    items[7] = Rejected(b"{", "t[0]@7: not JSON", "t[0]@7")
+    group = Group(p0=items)
+    for _ in range(2):  # nothing moves on by itself
+        with pytest.raises(SampleError, match=r"t\[0\]@7: not JSON"):
+            worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 12))).run()
+        assert group.places["t[0]"].offset == 8
+    kept, seen = [], []
+
+    class Watch(Observer):
+        def on_rejected(self, rejected, reason):
+            seen.append(reason)
+
+    loop = worker(
+        Member(group, ("gain", "t[0]"), ("read", "t[0]", 4)),
+        on_error="dead-letter",
+        dead_letter=CallbackSink(kept.append),
+        observers=[Watch()],
+    )
+    summary = loop.run()
+    assert [record["raw"] for record in kept] == ["{"]
+    assert (summary.n_rejected, seen) == ({"malformed": 1}, ["malformed"])
+    assert states.read("t[0]", group.places["t[0]"].note)["counts"]["learned"] == 11
+
+
+def test_a_limit_is_of_this_worker(worker):
+    group = Group(p0=samples(30))
+    assert worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 30))).run(12).n == 12
+    assert group.places["t[0]"].offset == 12
+
+
+def test_the_merge_predicts_and_is_not_learned(worker, states, tmp_path):
+    items = samples(60), samples(60, 500)
+    predicted = []
+    group = Group(p0=items[0], p1=items[1])
+    member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 50), ("read", "t[1]", 50))
+    member.script += [("read", "t[0]", 0), ("read", "t[0]", 10), ("read", "t[1]", 10)]
+    loop = worker(member, merge_every=1e-9, sinks=[CallbackSink(predicted.append)], checkpoint_samples=1)
+    loop.run()
+
+    for k, partition in enumerate(("t[0]", "t[1]")):  # what is learned does not depend on it
+        state = committed(group, states, partition)
+        alone = EventLoop([(item.x, item.y) for item in items[k]], model())
+        alone.run()
+        assert state["model"]["FWClassifier"].weights == alone.model["FWClassifier"].weights
+
+    outside = MergedModel(Member(group), states)
+    assert outside.model is None
+    assert outside.refresh()
+    assert not outside.refresh()
+    assert outside.n_partitions == 2
+    assert outside.model["FWClassifier"].n_samples == 120
+    assert loop.merged.model["FWClassifier"].weights == outside.model["FWClassifier"].weights
+    assert len(predicted) == 120
+
+
+def test_what_cannot_be_merged_is_told_at_once(worker):
+    with pytest.raises(TypeError, match="StandardScaler over a window cannot be merged"):
+        worker(Member(Group()), merge_every=1.0, model=preprocessing.StandardScaler(window_size=3) | model())
+    with pytest.raises(TypeError, match="RobustScaler has a state that cannot be merged: expected an estimator with"):
+        worker(Member(Group()), merge_every=1.0, model=preprocessing.RobustScaler() | model())
+    with pytest.raises(ValueError, match="merge_every must be positive, found 0"):
+        worker(Member(Group()), merge_every=0)
+
+
+# -- pointers and files
+
+
+def test_an_offset_that_something_else_has_set_is_refused(worker, states):
+    group = Group(p0=samples(10))
+    group.places["t[0]"] = Place(4, "")
+    with pytest.raises(CheckpointError, match=r"t\[0\]: expected the name of a state beside the group's offset, found"):
+        worker(Member(group, ("gain", "t[0]"))).run()
+
+
+def test_lost_offsets_are_no_new_beginning(worker, states):
+    group = Group(p0=samples(10))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    group.places.clear()
+    with pytest.raises(CheckpointError, match=r"the group 'g' has no offset there, and .*t-0 holds 1 states of it"):
+        worker(Member(group, ("gain", "t[0]"))).run()
+
+
+def test_exactly_the_named_file_is_loaded(worker, states):
+    group = Group(p0=samples(20), p1=samples(20))
+    worker(Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 10), ("read", "t[1]", 9))).run()
+    (mine,), (other,) = states.files("t[0]"), states.files("t[1]")
+    whole = mine.read_bytes()
+    for content, said in (
+        (other.read_bytes(), "expected the file of checksum"),
+        (whole[:-1], "damaged: expected"),
+        (whole[:99] + b"?" + whole[100:], "damaged: its checksum does not fit"),
+    ):
+        mine.write_bytes(content)
+        with pytest.raises(CheckpointError, match=said):
+            worker(Member(group, ("gain", "t[0]"))).run()
+    mine.unlink()
+    with pytest.raises(CheckpointError, match="cannot read the checkpoint"):
+        worker(Member(group, ("gain", "t[0]"))).run()
+
+
+def test_a_state_of_another_model_is_refused(worker):
+    group = Group(p0=samples(10))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    other = worker(
+        Member(group, ("gain", "t[0]")), model=preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(9.0))
+    )
+    with pytest.raises(CheckpointError, match="the checkpoint is of another run: model"):
+        other.run()
+
+
+def test_a_file_cleared_away_by_a_later_owner_is_a_sign_of_that(worker, states):
+    group = Group(p0=samples(30))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    old = group.places["t[0]"]
+
+    member = Member(group, ("gain", "t[0]"))
+    told = member.poll
+
+    def poll():  # the place is read, and before its file is, somebody else has gone on
+        turn = told()
+        if turn.gained and turn.gained["t[0]"] == old:
+            worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+        return turn
+
+    member.poll = poll
+    member.script.append(("gain", "t[0]"))
+    member.script.append(("read", "t[0]", 10))
+    worker(member).run()
+    assert learned(committed(group, states)) == replayed(samples(30))
+
+
+def test_a_writer_whose_file_was_cleared_away_gives_up(worker, states, monkeypatch):
+    group = Group(p0=samples(30))
+    member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))
+    write = PartitionStates.write
+
+    def slow(self, partition, era, offset, state):
+        monkeypatch.setattr(PartitionStates, "write", write)
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
+        raise CheckpointError("the temporary file is gone")
+
+    monkeypatch.setattr(PartitionStates, "write", slow)
+    worker(member).run()
+    assert committed(group, states)["counts"]["learned"] == 20
+
+
+def test_only_what_can_never_count_again_is_removed(states):
+    notes = {era: states.write("t[0]", era, 10 * era, {"era": era}) for era in (1, 2, 3)}
+    again = states.write("t[0]", 2, 25, {"era": 2})
+    leftover = states.folder("t[0]") / "0000000001-00000000000000000007-00000000.state.tmp"
+    leftover.write_bytes(b"torn")
+
+    states.sweep("t[0]", again)
+
+    assert not leftover.exists()
+    assert [path.name[:10] for path in states.files("t[0]")] == ["0000000002", "0000000003"]
+    assert states.read("t[0]", again) == {"era": 2}
+    assert states.is_there("t[0]", notes[3])
+    assert not states.is_there("t[0]", notes[1])
+    assert states.latest_era("t[0]") == 3
+
+
+def test_names_of_groups_and_topics_stay_inside_the_folder(tmp_path):
+    states = PartitionStates(tmp_path, "../g/h")
+    note = states.write("a-1[0]", 1, 0, {})
+    assert states.folder("a-1[0]").parent.parent == tmp_path
+    assert states.folder("a-1[0]") != states.folder("a[10]")
+    assert states.read("a-1[0]", note) == {}
+    with pytest.raises(CheckpointError, match="expected the name of a state"):
+        states.read("a-1[0]", "fwonline ../../x.state " + "0" * 64)

@@ -1,0 +1,93 @@
+"""The table [group] of a definition, and what a run of it does to its folder."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fwonline.cli import main
+from fwonline.exceptions import DefinitionError
+from fwonline.loop import EventLoop, GroupLoop, load_definition
+
+pytest.importorskip("kafka")
+
+GROUP = """
+model = ["StandardScaler", { class = "FWClassifier", constraint = { class = "L1Ball", radius = 5.0 } }]
+monitors = ["Accuracy"]
+sinks = [{ class = "JSONLinesSink", path = "predictions.jsonl" }]
+source = { class = "KafkaGroupSource", topics = "t", group = "g", target = "y", bootstrap_servers = "127.0.0.1:1" }
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    def write_and_load(text):
+        (tmp_path / "stream.toml").write_text(text)
+        return load_definition(tmp_path / "stream.toml")
+
+    return write_and_load
+
+
+def test_a_table_group_makes_a_worker(load, tmp_path):
+    definition = load(GROUP + '[group]\nstates = "kept"\nmerge_every = 5\n[run]\ncheckpoint_every = 2\n')
+    assert definition.is_shared
+    worker = definition.build_worker(tmp_path, shared=tmp_path / "all")
+    assert isinstance(worker, GroupLoop)
+    assert worker.states.path == tmp_path / "all" / "kept"
+    assert worker.states.group == worker.source.group == "g"
+    assert worker.sinks[0].append
+    with pytest.raises(DefinitionError, match=r"a definition with a table \[group\] describes a worker"):
+        definition.build(tmp_path)
+
+
+def test_a_run_on_its_own_is_no_worker(load):
+    definition = load('source = "Phishing"\nmodel = "LogisticRegression"\n')
+    assert isinstance(definition.build(), EventLoop)
+    with pytest.raises(DefinitionError, match=r"expected a table \[group\]"):
+        definition.build_worker()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GROUP, r"the table \[group\] is missing: KafkaGroupSource shares a stream out among workers"),
+        (
+            'source = "Phishing"\nmodel = "LogisticRegression"\n[group]\n',
+            "group: IterableSource is read by one process",
+        ),
+        (GROUP + "[group]\nmerge_evry = 1\n", "group.merge_evry: unknown key. Did you mean 'merge_every'?"),
+        (GROUP + '[group]\nmerge_every = "often"\n', "group.merge_every: expected a number, found the string 'often'"),
+        ("group = 3\n" + GROUP, "group: expected a table, found 3"),
+        (
+            GROUP.replace('"StandardScaler"', '"RobustScaler"') + "[group]\nmerge_every = 1\n",
+            "RobustScaler has a state",
+        ),
+    ],
+)
+def test_mistakes_are_told_with_their_place(load, text, said):
+    with pytest.raises(DefinitionError, match=said):
+        load(text)
+
+
+def test_a_run_that_finds_no_broker_says_so_and_leaves_a_workers_folder(load, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    load(GROUP.replace('group = "g"', 'group = "g", timeout = 0.2') + "[group]\n")
+    assert main(["run", "stream.toml"]) == 1
+    assert "t: no answer from 127.0.0.1:1 in 0.2 s" in capsys.readouterr().err
+    worker = tmp_path / "runs" / "stream" / "worker-1"
+    assert json.loads((worker / "summary.json").read_text())["state"] == "failed"
+
+
+def test_another_definition_does_not_join(load, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = GROUP.replace('group = "g"', 'group = "g", timeout = 0.1') + "[group]\n"
+    load(text)
+    assert main(["run", "stream.toml", "--quiet"]) == 1
+    load(text.replace("5.0", "6.0"))
+    assert main(["run", "stream.toml", "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert "the definition is not the one this group was begun with" in said
+    assert "model[1].constraint.radius: 5.0 before, 6.0 now" in said
+    assert main(["run", "stream.toml", "--fresh"]) == 2
+    assert "--fresh does not reach that far" in capsys.readouterr().err

@@ -1,0 +1,57 @@
+"""A group of workers on a real topic, through deaths, frozen workers and rebalances: `tools.soak`, made small."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tools.soak import trials
+from tools.soak.trial import Trial
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def trial(real_kafka, tmp_path):
+    with Trial(real_kafka, tmp_path, f"fwonline-test-group-{os.getpid()}-{os.urandom(3).hex()}", seed=3) as trial:
+        yield trial
+
+
+def agree(trial, replays=4):
+    books = trial.check(replays)
+    assert books["learned"] == books["samples"]
+    assert books["sum learned"] == books["sum of ids"]
+    assert books["replays the same"] == f"{replays} of {replays}"
+    assert books["files left"] == trial.partitions
+
+
+@pytest.mark.slow
+def test_workers_killed_at_random_moments_lose_and_double_nothing(trial):
+    trials.kill(trial, kills=3, samples=1000, pause=0.6, say=print)
+    agree(trial)
+
+
+@pytest.mark.slow
+def test_a_frozen_worker_wakes_up_and_does_no_harm(trial):
+    trials.freeze(trial, times=1, samples=600, say=print)
+    agree(trial, replays=1)
+
+
+@pytest.mark.slow
+def test_workers_join_and_leave(trial):
+    trials.rebalance(trial, times=3, samples=600, say=print)
+    agree(trial, replays=1)
+
+
+def test_a_group_stops_where_the_topic_ended_when_it_began(trial):
+    from fwonline.loop import GroupLoop
+    from tools.soak.worker import make_model, make_monitors
+
+    trial.write(200)
+    source = trial.job.source("latest")
+    with source:
+        summary = GroupLoop(source, make_model(), make_monitors(), states=trial.job.states).run()
+    assert summary.n >= 200  # what was not committed before a rebalance is taken again
+    assert not summary.interrupted
+    agree(trial, replays=0)
