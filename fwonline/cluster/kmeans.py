@@ -251,7 +251,7 @@ class SHCGMKMeans(base.Clusterer):
 
 def _number(name: typing.Any, value: typing.Any) -> float:
     if isinstance(value, (numbers.Real, np.bool_)):
-        number = float(value)
+        number: typing.Any = value  # an integer may be too large to become a float
         if abs(number) <= LARGEST:
-            return number
+            return float(number)
     raise SampleError(f"feature {name!r} is {value!r}; expected a finite number of at most {LARGEST:g} in size")

@@ -175,6 +175,39 @@ def test_gap_bounds_what_is_left_to_gain(method, monkeypatch):
         assert min(v for v, _ in values) >= values[-2][0] - values[-2][1]
 
 
+def test_the_radius_grows_as_far_as_the_ratings_ask_for_it():
+    users, items, y, truth = ratings(4000, n_users=60, n_items=80, rank=3, seed=2)
+    left = truth - truth.mean()
+    left -= left.mean(axis=1, keepdims=True)
+    left -= left.mean(axis=0)
+    ours, given = model(), model(radius=50.0)
+    sizes = []
+    for part in np.array_split(np.arange(4000), 8):
+        ours.learn_arrays(users[part], items[part], y[part])
+        given.learn_arrays(users[part], items[part], y[part])
+        sizes.append(ours.current_radius)
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 2.0 * sizes[0]
+    assert 0.7 < sizes[-1] / np.linalg.svd(left, compute_uv=False).sum() < 1.4
+    assert given.current_radius == 50.0
+    noise = model()
+    noise.learn_arrays(users, items, 3.0 + 0.3 * np.random.default_rng(0).uniform(-1, 1, 4000))
+    assert noise.current_radius < 1.3 * math.sqrt(noise.n_samples * 0.3**2 / 3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_infeasibility_is_that_of_a_sample_of_entries(method):
+    users, items, y, _ = ratings()
+    ours = model(method, radius=90.0 if method == "hcgm" else 600.0)
+    ours.store(users, items, y)
+    ours.advance(5)
+    X = whole(ours)
+    outside = X - np.clip(X, 1, 5)
+    assert ours.infeasibility > 0.01
+    assert ours.infeasibility == pytest.approx(np.linalg.norm(outside) / np.linalg.norm(X), rel=0.2)
+    assert ours.infeasibility == ours.infeasibility
+
+
 def test_a_second_rating_takes_the_place_of_the_first():
     ours, other = model(), model()
     for value in (1.0, 2.0, 5.0):
@@ -316,8 +349,12 @@ def test_bad_parameters():
     ):
         with pytest.raises(ValueError, match=words):
             model(**changes)
-    with pytest.raises(SampleError, match="row 1: the rating of item 4"):
-        model().store([1, 2], [3, 4], [3.0, 9.0])
+    for store in ("store", "learn_arrays"):
+        for last in (9.0, "9", math.nan):
+            ours = model()
+            with pytest.raises(SampleError, match="row 1: the rating of item 4"):
+                getattr(ours, store)([1, 2], [3, 4], [3.0, last])
+            assert ours.n_samples == 1
     with pytest.raises(ValueError, match="users, items and y must have the same length, got 2, 1 and 2"):
         model().store([1, 2], [3], [3.0, 4.0])
 
