@@ -200,11 +200,11 @@ def test_infeasibility_is_that_of_a_sample_of_entries(method):
     users, items, y, _ = ratings()
     ours = model(method, radius=90.0 if method == "hcgm" else 600.0)
     ours.store(users, items, y)
-    ours.advance(5)
+    ours.advance(8)
     X = whole(ours)
     outside = X - np.clip(X, 1, 5)
-    assert ours.infeasibility > 0.01
-    assert ours.infeasibility == pytest.approx(np.linalg.norm(outside) / np.linalg.norm(X), rel=0.2)
+    assert ours.infeasibility > 0.005
+    assert ours.infeasibility == pytest.approx(np.linalg.norm(outside) / np.linalg.norm(X), rel=0.3)
     assert ours.infeasibility == ours.infeasibility
 
 
