@@ -7,8 +7,8 @@ zeros included: it begins with the number of columns in place of a column.
 
 from __future__ import annotations
 
-from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit, part
 from fwonline._kernels.lanczos import lowest_tridiagonal, orthogonalise
+from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit, part
 
 __all__ = ["bias_sweep", "enter", "entries", "gradient", "leading_pair", "move_dense", "move_entries", "rebuild"]
 
