@@ -28,6 +28,12 @@ BARE = "bare compiled sparse SGD loop"
 SKLEARN = 'scikit-learn SGDClassifier(penalty="l1").partial_fit'
 VOWPAL = "Vowpal Wabbit, cached pass"
 OURS = "SFW batch 1"
+# Steps of n / 100 samples: copt's variant, and the optimizer that takes the same steps.
+BATCHES = {
+    "SAG": ("SFW", lambda b: optim.SFW(memory=b, batch_size=b)),
+    "MHK": ("MomentumFW by sample", lambda b: optim.MomentumFW(memory=b, batch_size=b)),
+    "LF": ("LuFreundFW", lambda b: optim.LuFreundFW(memory=b, batch_size=b)),
+}
 
 
 def run(settings: Settings) -> Iterator[Comparison | Table]:
@@ -35,6 +41,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     repeats, passes, seeds = (2, 2, 2) if settings.quick else (9, 2, 3)
     rows = data.rcv1(settings.quick)
     yield from _against_copt(rows, passes, seeds)
+    yield from _batches_against_copt(rows, passes=2 if settings.quick else 30, repeats=2 if settings.quick else 5)
     yield from _against_loops(rows, repeats)
     yield Table(
         "learn_arrays: setting",
@@ -43,6 +50,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         (
             "learn_arrays: from the user's CSR and labels to the end of one pass of FWClassifier(L1Ball, "
             "SFW(memory=1000)), checks and conversions included; times are those of a sample",
+            "batches of n / 100: 30 passes of minimize, checks and conversions included, the same of copt's",
             "the objective is the mean log loss over all rows, its median over the seeds",
         ),
     )
@@ -63,10 +71,12 @@ def _learning(rows: data.Data, memory: int) -> Callable[[], float]:
     return contend
 
 
-def _minimised(rows: data.Data, passes: int, seed: int) -> tuple[float, NDArray]:
-    steps = passes * len(rows.y)
+def _minimised(
+    rows: data.Data, passes: int, seed: int, optimizer: optim.Optimizer | None = None, batch_size: int = 1
+) -> tuple[float, NDArray]:
+    steps = passes * (len(rows.y) // batch_size)
     with stopwatch() as seconds:
-        result = optim.SFW(batch_size=1).minimize(
+        result = (optimizer or optim.SFW(batch_size=1)).minimize(
             rows.X, rows.y, loss=losses.Log(), constraint=sets.L1Ball(RADIUS), steps=steps, seed=seed
         )
     return seconds() / steps, result.x
@@ -112,6 +122,29 @@ def _against_copt(rows: data.Data, passes: int, seeds: int) -> Iterator[Comparis
         "within 2%, or lower",
         ours <= 1.02 * theirs,
     )
+
+
+def _batches_against_copt(rows: data.Data, passes: int, repeats: int) -> Iterator[Comparison]:
+    """Steps of n / 100 samples, from the user's CSR to the result: all variants take turns."""
+    b = max(2, len(rows.y) // 100)
+    contenders: dict[str, Callable[[], float]] = {}
+    for variant, (name, make) in BATCHES.items():
+        contenders[variant] = lambda variant=variant: peers.copt_run(rows.X, rows.y, RADIUS, passes, 0, variant, b)[0]
+        contenders[name] = lambda make=make: _minimised(rows, passes, 0, make(b), b)[0]
+    try:
+        times = interleaved(contenders, repeats)
+    except peers.Missing as error:
+        yield skipped("minimize, batches of n / 100", "copt minimize_sfw", str(error))
+        return
+    for variant, (name, _) in BATCHES.items():
+        yield faster(
+            f"minimize, {name}, batches of n / 100, l1 ball: steps a second",
+            times.median(name),
+            f'copt minimize_sfw(variant="{variant}")',
+            times.median(variant),
+            times.ratio(variant, name),
+            8.0,
+        )
 
 
 def _against_loops(rows: data.Data, repeats: int) -> Iterator[Comparison]:

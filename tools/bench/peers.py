@@ -100,8 +100,19 @@ def vowpal_pass(X: sparse.csr_array, y: NDArray, folder: Path, passes: int = 5) 
     return contend
 
 
-def copt_run(X: sparse.csr_array, y: NDArray, radius: float, passes: int, seed: int) -> tuple[float, NDArray]:
-    """copt's stochastic Frank-Wolfe, variant SAG (Negiar et al.), batch 1: seconds a step, and the iterate."""
+def copt_run(
+    X: sparse.csr_array,
+    y: NDArray,
+    radius: float,
+    passes: int,
+    seed: int,
+    variant: str = "SAG",
+    batch_size: int = 1,
+) -> tuple[float, NDArray]:
+    """copt's stochastic Frank-Wolfe: seconds a step, and the iterate.
+
+    Variants are SAG (Negiar et al.), MHK (Mokhtari et al., by sample) and LF (Lu, Freund).
+    """
     how = "pip install wheel 'setuptools<70' && pip install --no-build-isolation copt==0.9.2"
     randomized, constraint = _import("copt.randomized", how), _import("copt.constraint", how)
     targets = y.astype(np.float64)
@@ -111,9 +122,10 @@ def copt_run(X: sparse.csr_array, y: NDArray, radius: float, passes: int, seed: 
 
     lmo = constraint.L1Ball(radius).lmo
     start = np.zeros(X.shape[1])
-    options = {"batch_size": 1, "variant": "SAG", "tol": -1.0}
-    randomized.minimize_sfw(derivative, X[:10], targets[:10], start, lmo, max_iter=1, **options)  # compiles
+    options = {"batch_size": batch_size, "variant": variant, "tol": -1.0}
+    few = 10 * batch_size
+    randomized.minimize_sfw(derivative, X[:few], targets[:few], start, lmo, max_iter=1, **options)  # compiles
     np.random.seed(seed)  # noqa: NPY002  copt draws from the global generator
     with stopwatch() as seconds:
         result = randomized.minimize_sfw(derivative, X, targets, start, lmo, max_iter=passes, **options)
-    return seconds() / (passes * len(y)), result.x
+    return seconds() / (passes * (len(y) // batch_size)), result.x
