@@ -311,7 +311,8 @@ class LowRankRatings(Simulator):
     The true rating is $M_{ui} = m + h \langle a_u, b_i \rangle$, where $m$ is the middle of the box, $h$ half its
     width, and $a_u$, $b_i$ are random directions of `rank` dimensions: so $M$ has rank at most `rank` + 1 and lies in
     the box. A sample is `{"user": u, "item": i}` with the target $M_{ui}$ plus noise, clipped to the box. User and
-    item are drawn independently, the $k$-th busiest of $n$ with probability proportional to $k^{-s}$.
+    item are drawn independently, the $k$-th busiest of $n$ with probability proportional to $k^{-s}$ among those that
+    are there: all of them, or more and more.
 
     Parameters
     ----------
@@ -329,6 +330,9 @@ class LowRankRatings(Simulator):
         Standard deviation of a rating about the truth, at least 0, before it is clipped.
     skew
         Exponent $s$ of the popularity, at least 0; 0 draws all alike.
+    arrival
+        Samples over which users and items arrive, evenly, in an order that has nothing to do with how busy they are,
+        at least 0; at 0 all are there from the first.
     seed
         Random seed number used for reproducibility.
 
@@ -355,6 +359,7 @@ class LowRankRatings(Simulator):
         upper: float = 5.0,
         noise: float = 0.25,
         skew: float = 0.8,
+        arrival: int = 0,
         seed: int | None = None,
     ):
         require(n_users >= 1 and n_items >= 1, f"n_users={n_users} and n_items={n_items} must be at least 1")
@@ -362,6 +367,7 @@ class LowRankRatings(Simulator):
         require(lower < upper, f"lower={lower} must be below upper={upper}")
         require(noise >= 0, f"noise must be at least 0, not {noise}")
         require(skew >= 0, f"skew must be at least 0, not {skew}")
+        require(arrival >= 0, f"arrival must be a number of samples, at least 0, not {arrival}")
         super().__init__(task=base.REG, n_features=2, n_outputs=1)
         self.n_users = n_users
         self.n_items = n_items
@@ -370,6 +376,7 @@ class LowRankRatings(Simulator):
         self.upper = upper
         self.noise = noise
         self.skew = skew
+        self.arrival = arrival
         self._start(seed)
         self._keys = ("user", "item")
         self._width = 64  # ratings are cheap: a chunk of 1024
@@ -384,8 +391,12 @@ class LowRankRatings(Simulator):
         return A / np.linalg.norm(A, axis=1, keepdims=True)
 
     def _popularity(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        mass = np.cumsum(np.arange(1, n + 1, dtype=float) ** -self.skew)
-        return mass / mass[-1], rng.permutation(n)
+        """Sums of the popularities, and whose they are, in the order of arrival."""
+        mass, ids = np.arange(1, n + 1, dtype=float) ** -self.skew, rng.permutation(n)
+        if self.arrival:
+            order = rng.permutation(n)
+            mass, ids = mass[order], ids[order]
+        return np.cumsum(mass), ids
 
     @property
     def matrix(self) -> np.ndarray:
@@ -396,8 +407,15 @@ class LowRankRatings(Simulator):
         return 0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * match
 
     def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        user = self._user_ids[np.searchsorted(self._user_cdf, rng.random(n), side="right")]
-        item = self._item_ids[np.searchsorted(self._item_cdf, rng.random(n), side="right")]
+        user = self._choose(self._user_cdf, self._user_ids, start, rng.random(n))
+        item = self._choose(self._item_cdf, self._item_ids, start, rng.random(n))
         truth = self._truth(np.einsum("ij,ij->i", self._users[user], self._items[item]))
         ratings = np.clip(truth + self.noise * rng.standard_normal(n), self.lower, self.upper)
         return np.column_stack((user, item)), ratings
+
+    def _choose(self, cdf: np.ndarray, ids: np.ndarray, start: int, u: np.ndarray) -> np.ndarray:
+        there = np.full(len(u), len(ids))
+        if self.arrival:
+            share = np.minimum((start + np.arange(1, len(u) + 1)) / self.arrival, 1.0)
+            there = np.ceil(share * len(ids)).astype(np.int64)
+        return ids[np.minimum(np.searchsorted(cdf, u * cdf[there - 1], side="right"), there - 1)]

@@ -238,6 +238,23 @@ def test_popularity_follows_the_power_law(skew):
         np.testing.assert_allclose(counts, expected, atol=0.004)
 
 
+def test_users_and_items_arrive_one_after_another():
+    parameters = {"n_users": 20, "n_items": 50, "skew": 0.5, "seed": 11}
+    stream = LowRankRatings(**parameters, arrival=10_000)
+    X, _ = stream.to_arrays(60_000)
+    for column, n in enumerate((20, 50)):
+        first = np.sort([np.argmax(X[:, column] == name) for name in range(n)])
+        due = 10_000 * np.arange(n) / n
+        assert (first >= np.floor(due)).all()
+        assert first - due == pytest.approx(np.zeros(n), abs=600)
+        counts = np.sort(np.bincount(X[10_000:, column], minlength=n))[::-1] / 50_000
+        expected = np.arange(1, n + 1) ** -0.5 / (np.arange(1, n + 1) ** -0.5).sum()
+        np.testing.assert_allclose(counts, expected, atol=0.006)
+    x, y = next(stream.iter_from(12_345))
+    assert [x["user"], x["item"]] == X[12_345].tolist()
+    assert next(LowRankRatings(**parameters).iter_from(12_345)) != (x, y)
+
+
 @pytest.mark.parametrize(
     ("make", "word"),
     [
@@ -265,6 +282,7 @@ def test_popularity_follows_the_power_law(skew):
         (lambda: LowRankRatings(lower=5, upper=5), "lower"),
         (lambda: LowRankRatings(rank=0), "rank"),
         (lambda: LowRankRatings(skew=-1), "skew"),
+        (lambda: LowRankRatings(arrival=-1), "arrival"),
         (lambda: LowRankRatings(n_users=0), "n_users"),
         (lambda: SparseLinear(seed=1).iter_from(-1), "sample 0"),
         (lambda: SparseLinear(seed=1).to_arrays(0), "at least 1"),
