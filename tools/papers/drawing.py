@@ -13,11 +13,13 @@ if typing.TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-__all__ = ["BLACK", "BLUE", "GREEN", "VERMILION", "label_lines", "log_log", "mark", "panels"]
+__all__ = ["BLACK", "BLUE", "GREEN", "ORANGE", "PURPLE", "VERMILION", "label_lines", "log_log", "mark", "panels"]
 
 # Okabe and Ito's palette.
 BLUE, VERMILION, GREEN, BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
+ORANGE, PURPLE = "#E69F00", "#CC79A7"
 
 _STYLE = {
     "font.size": 13,
@@ -75,16 +77,47 @@ def mark(ax: Axes, x: float, text: str) -> None:
 
 
 def label_lines(axes: list[Axes]) -> None:
-    """Name the lines of the last axes at their ends; no legend."""
+    """Name the lines of the last axes beside them, one below the other, each tied to its line's end; no legend."""
+    import matplotlib as mpl
+
     ax = axes[-1]
-    for line in (line for line in ax.lines if not str(line.get_label()).startswith("_")):
-        x, y = np.asarray(line.get_xdata())[-1], np.asarray(line.get_ydata())[-1]
+    lines = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    bottom = ax.get_ylim()[0]
+    ends = [(np.asarray(line.get_xdata())[-1], max(np.asarray(line.get_ydata())[-1], bottom)) for line in lines]
+    heights = ax.transAxes.inverted().transform(ax.transData.transform(ends))[:, 1]
+    # a line of text in parts of the axes' height, which is about four fifths of the figure's
+    gap = 1.25 * mpl.rcParams["font.size"] / 72.0 / (0.8 * ax.figure.get_figheight())  # type: ignore[union-attr]
+    for i, height in zip(np.argsort(heights), _apart(np.sort(heights), gap), strict=True):
+        line = lines[i]
         ax.annotate(
             str(line.get_label()),
-            (x, max(y, ax.get_ylim()[0])),
-            xytext=(6, 0),
-            textcoords="offset points",
+            ends[i],
+            xytext=(1.05, height),
+            textcoords="axes fraction",
             va="center",
             color=line.get_color(),
             annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": line.get_color(),
+                "lw": 0.8,
+                "relpos": (0.0, 0.5),
+                "shrinkA": 2.0,
+                "shrinkB": 0.0,
+            },
         )
+
+
+def _apart(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """The heights, which ascend, moved as little as it takes to lie `gap` apart: groups are centred on their mean."""
+    groups: list[list[float]] = []
+    for height in heights:
+        groups.append([float(height)])
+        while len(groups) > 1 and _lowest(groups[-1], gap) < _lowest(groups[-2], gap) + gap * len(groups[-2]):
+            last = groups.pop()
+            groups[-1] += last
+    return np.array([_lowest(group, gap) + k * gap for group in groups for k in range(len(group))])
+
+
+def _lowest(group: list[float], gap: float) -> float:
+    return float(np.mean(group)) - 0.5 * gap * (len(group) - 1)
