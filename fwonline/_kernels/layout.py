@@ -44,7 +44,13 @@ LOSS_SUM = 26      # of all predictions made before learning
 DIAMETER = 27      # of the set, among the features known
 STEEPEST = 28      # the longest gradient met, or a bound of all that was given
 LIMIT = 29         # what gradients are shortened to
-NUM = 32           # the scalars' count; bounds by coordinate follow
+# --- of the pairwise steps on a quadratic memory ---
+SIZE = 27          # ||w||_1, or ||w||^2 in the l2 ball
+PENALTY = 28       # standard errors of a slope that count as noise
+CURVATURE_SEEN, CURVATURE_MODEL = 29, 30  # of the loss along the steps taken, and what the diagonal says of it
+PULL = 31          # multiplier of the l2 ball
+WATCHED_SUM = 32   # LOSS_SUM when the drift detector looked last
+NUM = 40           # the scalars' count; bounds by coordinate follow
 
 # --- cnt: integers ---
 D = 0              # features
@@ -65,7 +71,10 @@ N_EXACT = 18       # exact gradients of the whole objective
 MODE = 19          # how OFW knows its gradient
 NONZEROS = 20      # of w, as projections list them
 WARM = 21          # whether the run started at a given point
-CNT = 24
+FORGOTTEN = 22     # samples learned before the drift found last
+WATCHED = 23       # blocks that the drift detector has seen
+ROTOR = 24         # where the search for an atom to leave goes on
+CNT = 32
 
 # --- sets ---
 L1, SIMPLEX, UNIT_SIMPLEX = 0, 1, 2      # atoms are coordinates
@@ -73,7 +82,7 @@ L2, LINF, BOX, BOX_ARRAYS = 3, 4, 5, 6   # atoms are dense
 
 # --- what a kernel answers ---
 OK = 0
-NEED_POOL, NEED_NOISE = 1, 2             # make room, draw more, call again: nothing was changed
+NEED_POOL, NEED_NOISE, NEED_LOOK = 1, 2, 3  # make room, draw more, watch for drift; call again: nothing was changed
 BAD_VALUE, BAD_TARGET, TOO_LARGE = -1, -2, -3
 # fmt: on
 

@@ -274,7 +274,7 @@ class FWLinear(abc.ABC):
     @property
     def gap(self) -> float:
         """The estimated Frank-Wolfe gap of the last step, which costs nothing; NaN before the first."""
-        return float(self._run.num[layout.GAP])
+        return self._run.gap
 
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the mean loss over the samples that the optimizer remembers; None if it keeps none."""

@@ -24,6 +24,7 @@ from fwonline.optim.s3ccm import S3CCM
 from fwonline.optim.scgs import SCGS
 from fwonline.optim.sfw import SFW
 from fwonline.optim.shcgm import SHCGM
+from fwonline.optim.stochastic_pairwise import StochasticPairwiseFW
 from fwonline.optim.storc import STORC
 from fwonline.optim.svrf import SVRF
 from fwonline.optim.terms import Equals, L1Penalty, NonNegative, Term
@@ -56,6 +57,7 @@ __all__ = [
     "ProjectedSVRG",
     "RandomizedAwayFW",
     "RandomizedFW",
+    "StochasticPairwiseFW",
     "Term",
     "best_fixed_point",
     "best_fixed_point_quadratic",

@@ -237,7 +237,7 @@ class Optimizer(base.Base):
             x=x,
             fun=fun,
             gap=gap,
-            gap_estimate=float(run.num[layout.GAP]),
+            gap_estimate=run.gap,
             nit=done,
             n_gradients=self.n_gradients,
             n_lmo=self.n_lmo,

@@ -10,9 +10,6 @@ from fwonline._kernels import layout, memory
 from fwonline.losses import CUSTOM
 from fwonline.optim.run import Rows, Run
 
-if typing.TYPE_CHECKING:
-    pass
-
 __all__ = ["MemoryRun"]
 
 
@@ -24,6 +21,9 @@ class MemoryRun(Run):
     capacity
         Samples held, at most.
     """
+
+    # What is held of each entry of a sample.
+    _pools: typing.ClassVar[tuple[str, ...]] = ("pool_idx", "pool_val")
 
     def __init__(self, optimizer, *args: typing.Any, capacity: int, **kwargs: typing.Any):
         self.capacity = capacity
@@ -92,16 +92,17 @@ class MemoryRun(Run):
         ]
         used = sum(part.stop - part.start for part in stretches)
         size = max(2 * (used + need), 1024)
-        pool_idx, pool_val = np.zeros(size, dtype=np.uint32), np.zeros(size)
+        pools = {name: np.zeros(size, dtype=getattr(self, name).dtype) for name in self._pools}
         head = 0
         for part, these in zip(stretches, (slots[:turn], slots[turn:]), strict=False):
             end = head + part.stop - part.start
-            pool_idx[head:end] = self.pool_idx[part]
-            pool_val[head:end] = self.pool_val[part]
+            for name, pool in pools.items():
+                pool[head:end] = getattr(self, name)[part]
             self.rows[these, memory.START] += head - part.start
             head = end
         self.cnt[layout.HEAD] = head
-        self.pool_idx, self.pool_val = pool_idx, pool_val
+        for name, pool in pools.items():
+            setattr(self, name, pool)
         self._bind()
 
     def _place(self, rows: Rows, i: int) -> int:

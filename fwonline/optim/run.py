@@ -198,6 +198,11 @@ class Run:
     def n_features(self) -> int:
         return int(self.cnt[layout.D])
 
+    @property
+    def _key_kind(self) -> int:
+        """The set whose oracle searches ``u``."""
+        return int(self.cnt[layout.SET])
+
     def grow(self, ranks: NDArray[np.int64]) -> None:
         """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
         d, new = self.n_features, self.n_features + len(ranks)
@@ -215,9 +220,9 @@ class Run:
             self._bind()
         self.rank[d:new] = ranks
         self.cnt[layout.D] = new
-        if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX:
+        if self._key_kind <= layout.UNIT_SIMPLEX:
             coordinates.admit(self.bound, self.group, d, new)
-        elif self.cnt[layout.SET] in (layout.BOX, layout.BOX_ARRAYS):
+        if self.cnt[layout.SET] in (layout.BOX, layout.BOX_ARRAYS):
             lower, upper = self._box(new)
             self.v[d:new] = np.clip(0.0, lower[d:], upper[d:])
 
@@ -225,8 +230,8 @@ class Run:
         """Take back features that were just added; nothing has been learned of them."""
         self.v[d : self.n_features] = 0.0
         self.cnt[layout.D] = d
-        if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX:
-            coordinates.rebuild(self.cnt[layout.SET], self.u, self.bound, self.group, d)
+        if self._key_kind <= layout.UNIT_SIMPLEX:
+            coordinates.rebuild(self._key_kind, self.u, self.bound, self.group, d)
 
     def _box(self, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.cnt[layout.SET] == layout.BOX:
@@ -308,7 +313,7 @@ class Run:
         margin = self.num[layout.W_SCALE] * coordinates.sparse_dot(self.v, idx, val, start, stop)
         prediction = float(margin + self.num[layout.INTERCEPT])
         alpha = self.derivative(target, prediction)
-        if memory.check_contribution(alpha, largest) != layout.OK:
+        if not self._can_sum(alpha, largest):
             return layout.TOO_LARGE
         memory.note_play(self.num, self.cnt, target, prediction, self.value(target, prediction))
         self._enter(rows, i, margin, alpha, largest)
@@ -316,6 +321,10 @@ class Run:
         for _ in self._moves():
             self.move()
         return layout.OK
+
+    def _can_sum(self, alpha: float, largest: float) -> bool:
+        """Whether sums can hold a sample of this derivative and this largest value."""
+        return bool(memory.check_contribution(alpha, largest) == layout.OK)
 
     def _check_dimension(self) -> None:
         size = math.prod(self.constraint.shape)
@@ -402,9 +411,7 @@ class Run:
 
     def state(self) -> State:
         cnt = self.cnt
-        return State(
-            int(cnt[layout.T]), float(self.num[layout.GAP]), int(cnt[layout.N_GRADIENTS]), int(cnt[layout.N_LMO]), self
-        )
+        return State(int(cnt[layout.T]), self.gap, int(cnt[layout.N_GRADIENTS]), int(cnt[layout.N_LMO]), self)
 
     # --- what is read -----------------------------------------------------------------------------------------
 
@@ -420,6 +427,11 @@ class Run:
         else:
             return w  # bounds hold exactly
         return w * (radius / size) if size > radius or (kind == layout.SIMPLEX and size > 0.0) else w
+
+    @property
+    def gap(self) -> float:
+        """The estimated Frank-Wolfe gap of the last step; NaN before the first."""
+        return float(self.num[layout.GAP])
 
     @property
     def last_sample(self) -> LastSample | None:

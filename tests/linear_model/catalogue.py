@@ -14,6 +14,7 @@ OPTIMIZERS = {
     "ofw": lambda: optim.OFW(memory=40),
     "ofw-adversarial": lambda: optim.OFW(adversarial=True),
     "adaptive": lambda: optim.AdaptiveOFW(horizon=50),
+    "pairwise-memory": lambda: optim.StochasticPairwiseFW(memory=20),
     "projected": lambda: optim.ProjectedSGD(0.1),
 }
 SETS = {
@@ -28,7 +29,10 @@ SETS = {
 # The learners of regret on one set of each kind: atoms that are coordinates, dense ones, an oracle that is an object.
 FEW = dict.fromkeys(("ofw-adversarial", "adaptive"), ("l1", "box", "k-sparse"))
 PAIRS = [
-    (o, s) for o in OPTIMIZERS for s in FEW.get(o, SETS) if o != "projected" or SETS[s]().can_project
+    (o, s)
+    for o in OPTIMIZERS
+    for s in FEW.get(o, SETS)
+    if (o != "projected" or SETS[s]().can_project) and (o != "pairwise-memory" or s != "k-sparse")
 ]  # fmt: skip
 COORDINATES = ["l1", "simplex", "unit-simplex"]  # sets whose atoms are coordinates: O(non-zeros) a step
 
@@ -44,7 +48,7 @@ def everything(model):
         "scalars": run.num.tobytes(),
         "counts": run.cnt.tobytes(),
     }
-    for name in ("v", "u", "rank", "old", "b", "m", "anchor", "total"):
+    for name in ("v", "u", "rank", "old", "b", "m", "anchor", "total", "sums"):
         if hasattr(run, name):
             known[name] = getattr(run, name)[:d].tobytes()
     if hasattr(run, "H"):
