@@ -31,6 +31,10 @@ class Index:
     def __len__(self) -> int:
         return len(self.positions)
 
+    def enter_one(self, name: Hashable) -> int:
+        """The position of a name; one that was not known is new."""
+        return self.positions.setdefault(name, len(self.positions))
+
     def enter(self, names: Sequence[Hashable]) -> NDArray[np.uint32]:
         """The positions of names; one that was not known is new."""
         positions = self.positions
@@ -74,6 +78,7 @@ class Ratings:
         self.n_user, self.n_item = np.zeros(8), np.zeros(8)
         self._table = np.zeros(128, dtype=np.int64)
         self._starts = np.zeros(1, dtype=np.int64)
+        self._one = _one()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,8 +95,16 @@ class Ratings:
 
     def enter(self, users: Sequence[Hashable], items: Sequence[Hashable], y: NDArray[np.float64]) -> None:
         """Store ratings, one after another."""
-        rows, cols = self.users.enter(users), self.items.enter(items)
-        m, n = self.shape
+        self._enter(self.users.enter(users), self.items.enter(items), y)
+
+    def enter_one(self, user: Hashable, item: Hashable, y: float) -> None:
+        """Store a rating."""
+        row, col, rating = self._one
+        row[0], col[0], rating[0] = self.users.enter_one(user), self.items.enter_one(item), y
+        self._enter(row, col, rating)
+
+    def _enter(self, rows: NDArray[np.uint32], cols: NDArray[np.uint32], y: NDArray[np.float64]) -> None:
+        m, n = len(self.users.positions), len(self.items.positions)
         if m > self.n_user.size:
             self.of_user, self.n_user = longer(self.of_user, 2 * m), longer(self.n_user, 2 * m)
         if n > self.n_item.size:
@@ -145,7 +158,7 @@ class Ratings:
         return self.mean + self.of_user[rows] + self.of_item[cols]
 
     def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_starts")}
+        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
@@ -163,3 +176,12 @@ class Ratings:
             raise ValueError("the saved ratings are inconsistent: their arrays do not fit each other")
         self._fill_table()
         self._find_starts()
+        self._one = _one()
+
+
+def _one() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
+    """Room for one rating."""
+    return np.zeros(1, dtype=np.uint32), np.zeros(1, dtype=np.uint32), np.zeros(1)
+
+
+_SCRATCH = ("_table", "_starts", "_one")

@@ -151,7 +151,11 @@ class SHCGMCompletion(Ranker):
             Where `method="shcgm"` cannot write out users x items, before it is asked for; the model is as it was.
         """
         rating = self._checked(user, item, y)
-        self._enter((user,), (item,), np.array([rating]))
+        ratings = self._ratings
+        if not (user in ratings.users.positions and item in ratings.items.positions):
+            self._state.make_room(ratings.users.size_with((user,)), ratings.items.size_with((item,)))
+        ratings.enter_one(user, item, rating)
+        self._waiting += 1
         if self._waiting >= self.batch:
             self.advance()
 
