@@ -27,6 +27,8 @@ def test_negiar_figure_1(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "simulated stand-in for rcv1_binary_sample" in shown
     assert shown.count("f* in [") == 3
+    assert shown.count("(the authors' measure): SFW ") == 3
+    assert shown.count("exact Frank-Wolfe is at") == 2  # where columns are few
     assert (tmp_path / "negiar-1.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / "negiar-1.csv").open() as file:
         rows = list(csv.DictReader(file))

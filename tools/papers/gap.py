@@ -45,13 +45,6 @@ class Gaps:
         return np.abs(self.estimate - self.true)
 
 
-def _slopes(task: negiar.Task, w: NDArray) -> NDArray:
-    z, y = task.data.X @ w, task.data.y
-    if isinstance(task.loss, losses.Log):
-        return 1.0 / (1.0 + np.exp(-z)) - y
-    return 2.0 * (z - y)
-
-
 def follow(task: negiar.Task, *, passes: int, seed: int = 0) -> Gaps:
     """Run SFW on a task and look at both gaps before steps that lie evenly on a log scale."""
     n, d = task.data.X.shape
@@ -64,7 +57,7 @@ def follow(task: negiar.Task, *, passes: int, seed: int = 0) -> Gaps:
         # The step's estimate is of the gap where it set out from.
         if state.nit in looks:
             w = before["w"]
-            gradient = task.data.X.T @ _slopes(task, w) / n
+            gradient = task.data.X.T @ negiar.slopes(task, w) / n
             true = float(gradient @ w + task.radius * np.abs(gradient).max())
             seen.append((state.nit, state.n_gradients, state.gap, true))
         if state.nit + 1 in looks:
@@ -80,7 +73,7 @@ def follow(task: negiar.Task, *, passes: int, seed: int = 0) -> Gaps:
         constraint=task.constraint,
         lipschitz=0.25 if isinstance(task.loss, losses.Log) else 2.0,
         batch_size=task.batch,
-        initial=float(np.abs(_slopes(task, np.zeros(d))).mean()),
+        initial=float(np.abs(negiar.slopes(task, np.zeros(d))).mean()),
     )
     return Gaps(task, gradients, estimate, true, bound[nit - 1])
 

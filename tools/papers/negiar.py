@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["METHODS", "Curve", "Method", "Task", "Verdict", "compare", "draw", "run", "tasks"]
+__all__ = ["METHODS", "Curve", "Method", "Task", "Verdict", "compare", "draw", "run", "slopes", "tasks"]
 
 DIFFERENT = (
     "rcv1: documents of RCV1-v2 with the paper's n and d, not the very rows of LIBSVM's file; breast cancer is "
@@ -38,7 +38,9 @@ DIFFERENT = (
     "gradient first",
     "steps are the theorems': SFW's 2/(t+2) begin with a whole step, Momentum's 2/(t+8) with a quarter. In its first "
     "passes SFW remembers derivatives of iterates long left, and is not below Momentum there, with like steps neither; "
-    "on California, whose columns' scales differ a thousandfold, that lasts for tens of passes",
+    "on California, whose columns' scales differ a thousandfold, that lasts for tens of passes; there f(0) is next to "
+    "f*, and no method with these steps comes within 1e-3 of f(0) - f*, exact gradients included: see the last lines "
+    "of its table, and the authors' own measure, relative to the largest value that a run met",
     "curves are medians over seeds, the shade spans all of them; batches without replacement within a batch (SFW), or "
     "passes in random orders (Momentum)",
 )
@@ -163,6 +165,11 @@ class Verdict:
         every = [self.relative(curve.values) for curve in self.curves if curve.method == label]
         return np.min(every, axis=0), np.max(every, axis=0)
 
+    @property
+    def largest(self) -> float:
+        """The largest relative suboptimality of any curve: what the authors' code divides by."""
+        return max(1.0, *(float(self.relative(curve.values).max()) for curve in self.curves))
+
     def reaches(self, label: str, level: float) -> float:
         """Gradient evaluations after which the median stays at or below a level; infinite where it never does."""
         gradients, values = self.median(label)
@@ -231,9 +238,43 @@ def _tell(verdict: Verdict) -> None:
             print(f"SFW is NOT below {other} at {where.size} of {gradients.size} budgets: {ranges}")
         else:
             print(f"SFW is below {other} at every one of {gradients.size} budgets")
-    for level in (1e-2, 1e-3):
-        needs = ", ".join(f"{label} {_told(verdict.reaches(label, level))}" for label in labels)
-        print(f"gradients to a relative suboptimality of {level:g}: {needs}")
+    for level, unit, of in (
+        (1e-2, 1.0, "f(0) - f*"),
+        (1e-3, 1.0, "f(0) - f*"),
+        (1e-3, verdict.largest, f"the largest f met - f*, {verdict.largest:.3g} times as much (the authors' measure)"),
+    ):
+        needs = ", ".join(f"{label} {_told(verdict.reaches(label, level * unit))}" for label in labels)
+        print(f"gradients to {level:g} of {of}: {needs}")
+    if not sparse.issparse(task.data.X):
+        _tell_exact(verdict)
+
+
+def _tell_exact(verdict: Verdict) -> None:
+    """What exact gradients would reach with the same steps 2 / (t + 2): how much of it is the problem's."""
+    task = verdict.task
+    X = task.data.X
+    least, most = np.linalg.eigvalsh(X.T @ X / len(X))[[0, -1]]
+    slope = 0.25 if isinstance(task.loss, losses.Log) else 2.0
+    bound = 2.0 * slope * most * task.constraint.diameter() ** 2 / (verdict.start - verdict.optimum.upper)
+    print(
+        f"the largest eigenvalue of X^T X / n is {most:.3g}, {most / least:.2g} times the smallest: the bound of exact "
+        f"Frank-Wolfe, 2 L D^2 / (t + 2), falls below 1e-3 of f(0) - f* after {bound / 1e-3:.2g} steps"
+    )
+    steps = verdict.curves[0].gradients[-1] // task.batch
+    taken = min(steps, 20_000)
+    w = np.zeros(X.shape[1])
+    for t in range(taken):
+        gradient = X.T @ slopes(task, w) / len(X)
+        w += 2.0 / (t + 2.0) * (task.constraint.lmo(gradient).to_dense() - w)
+    value = float(verdict.relative(np.array([task.value(w)]))[0])
+    _, ours = verdict.median("SFW")
+    print(f"exact Frank-Wolfe is at {value:.1e} after {taken:,} steps; SFW, after {steps:,}, at {ours[-1]:.1e}")
+
+
+def slopes(task: Task, w: NDArray) -> NDArray:
+    """Derivatives by sample at w."""
+    z, y = task.data.X @ w, task.data.y
+    return 1.0 / (1.0 + np.exp(-z)) - y if isinstance(task.loss, losses.Log) else 2.0 * (z - y)
 
 
 def _told(count: float) -> str:
