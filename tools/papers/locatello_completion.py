@@ -140,9 +140,12 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
             for one, steps, values in curves:
                 ax.plot(steps, values[:, column], color=one.color, label=one.label)
             drawing.log_log(ax, 1e-9, max(float(values[:, column].max()) for *_, values in curves))
-        for level, name in ((mean, "training mean"), (biases, "mean and biases")):
-            axes[1].axhline(level, color="0.55", lw=1.0, ls=":")
-            axes[1].annotate(name, (1.0, level), xytext=(2, 3), textcoords="offset points", color="0.4", fontsize=11)
+        for level, name, above in ((mean, "training mean", True), (biases, "mean and biases", False)):
+            axes[1].axhline(level, color="0.55", lw=1.0, ls=":", zorder=1)
+            axes[1].annotate(
+                name, (at[0], level), xytext=(2, 3 if above else -3), textcoords="offset points",
+                va="bottom" if above else "top", color="0.4", fontsize=11,
+            )  # fmt: skip
         drawing.label_lines(axes)
         figure.supxlabel("steps")
     return [path, picture]
