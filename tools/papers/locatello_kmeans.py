@@ -91,10 +91,8 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
     print(f"{name}: {P.shape[0]:,} x {P.shape[1]}, 10 clusters, seeds 0 to {seeds - 1}; optimum {optimum}")
     for line in DIFFERENT:
         print(f"- {line}")
-    print(
-        "\n| method | steps | epochs | <D, X> | relative | ||X1 - 1|| / ||1|| | ||min(X, 0)|| / ||X|| | rounded | reference |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    columns = "steps | epochs | <D, X> | relative | ||X1 - 1|| / ||1|| | ||min(X, 0)|| / ||X|| | rounded | reference"
+    print(f"\n| method | {columns} |\n|---|---|---|---|---|---|---|---|---|")
     rows = []
     curves: list[tuple[Line, NDArray]] = []
     for one in LINES:
