@@ -27,6 +27,8 @@ __all__ = [
 
 # Rounds of Newton's method that no matrix met so far has needed.
 _MAX_ROUNDS = 100
+# By how much of the bound the l1 norm may exceed it after that.
+_CLOSE = 1e-12
 
 
 def size(n: int) -> int:
@@ -219,8 +221,7 @@ def threshold(x, n, bound, tau, total, above, count):
     """tau with sum max(|x| - tau, 0) = bound, 0 where total = sum |x| is within the bound.
 
     Newton's method from a guess: `above` and `count` are the sum and the number of the |x| above it. The function is
-    convex and falls, so after one step tau is below the solution and rises to it; when the same entries stay above, it
-    is there.
+    convex and falls, so after one step tau is below the solution and rises to it.
     """
     if total <= bound:
         return 0.0
@@ -228,9 +229,8 @@ def threshold(x, n, bound, tau, total, above, count):
         above, count = _above(x, n, 0.0)
     for _ in range(_MAX_ROUNDS):
         tau = max((above - bound) / count, 0.0)
-        kept = count
         above, count = _above(x, n, tau)
-        if count in (kept, 0.0):
+        if count == 0.0 or above - count * tau - bound <= _CLOSE * bound:
             break
     return tau
 

@@ -5,7 +5,7 @@ import numpy as np
 from fwonline import covariance, datasets
 from tools.bench import covariance as bench
 from tools.bench.report import Settings, Table
-from tools.papers import locatello_covariance
+from tools.papers import covariance_cost, locatello_covariance
 
 
 def test_the_benchmark_runs_and_compares_like_with_like():
@@ -28,3 +28,12 @@ def test_the_figure_is_drawn_with_its_table(tmp_path, capsys):
     lines = paths[0].read_text().splitlines()
     assert len(lines) > 3 * len(locatello_covariance.LINES) - 6
     assert "| second moment | 100 |" in capsys.readouterr().out
+
+
+def test_the_cost_is_drawn_with_its_table(tmp_path, capsys):
+    paths = covariance_cost.draw(tmp_path / "cost", quick=True)
+    assert all(path.stat().st_size for path in paths)
+    header, *rows = paths[0].read_text().splitlines()
+    assert header.startswith("n,vertex,block,dual,literal,")
+    assert [row.split(",")[0] for row in rows] == ["20", "40"]
+    assert "| 40 |" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import dataclasses
 import typing
 
 from tools.papers import (
+    covariance_cost,
     cracco,
     gap,
     kerdreux,
@@ -48,4 +49,5 @@ FIGURES = {
     "locatello-2": Figure("Locatello et al. 2019, figures 2 and 3: a block covariance", locatello_covariance.draw),
     "locatello-4": Figure("Locatello et al. 2019, figure 4: completing MovieLens 100k", locatello_completion.draw),
     "locatello-5": Figure("Locatello et al. 2019, figure 5: SHCGM and S3CCM by the clock", locatello_projections.draw),
+    "covariance-cost": Figure("What a step of a covariance costs against its features", covariance_cost.draw),
 }
