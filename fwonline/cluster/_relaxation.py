@@ -177,9 +177,21 @@ class Relaxation:
 
     def negativity(self) -> float:
         """||min(X, 0)|| / ||X||, in the Frobenius norm."""
-        x = self.to_numpy()
-        size = float(np.linalg.norm(x))
-        return float(np.linalg.norm(np.minimum(x, 0.0))) / size if size > 0.0 else 0.0
+        negative, size = self._norms()
+        return negative / size if size > 0.0 else 0.0
+
+    def violation(self) -> float:
+        """How far X is from X 1 = 1 and X >= 0: the length of both distances."""
+        rows = float(np.linalg.norm(self.sums[: self.n] - 1.0)) if self.steps else 0.0
+        return math.hypot(rows, self._norms()[0])
+
+    def _norms(self) -> tuple[float, float]:
+        """||min(X, 0)|| and ||X||: an entry off the diagonal, which is not negative, stands for two."""
+        x = self.x_scale * self.x[: symmetric.size(self.n)]
+        ends = np.arange(1, self.n + 1)
+        diagonal = x[ends * (ends + 1) // 2 - 1]
+        negative = np.minimum(x, 0.0)
+        return math.sqrt(2.0 * float(negative @ negative)), math.sqrt(2.0 * float(x @ x) - float(diagonal @ diagonal))
 
     def to_numpy(self) -> NDArray[np.float64]:
         """X, written out."""

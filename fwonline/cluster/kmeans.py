@@ -235,6 +235,11 @@ class SHCGMKMeans(base.Clusterer):
         return self._relaxation.row_infeasibility(), self._relaxation.negativity()
 
     @property
+    def violation(self) -> float:
+        """How far X is from both constraints, in the Frobenius norm; 0.0 before the first step. O(n_points^2)."""
+        return self._relaxation.violation()
+
+    @property
     def gap(self) -> float:
         """The Frank-Wolfe gap of the last step's smoothed objective at the estimated distances; NaN before it."""
         return self._relaxation.gap

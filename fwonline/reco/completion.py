@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["SHCGMCompletion"]
 
+_SAMPLE = 10_000
 _METHODS: dict[str, type[Factored] | type[Dense]] = {"hcgm": Factored, "shcgm": Dense}
 
 
@@ -323,16 +324,25 @@ class SHCGMCompletion(Ranker):
 
         The same entries are drawn whenever it is asked for; 0.0 before the first step.
         """
+        outside, size = self._sampled()
+        return outside / size if size > 0.0 else 0.0
+
+    @property
+    def violation(self) -> float:
+        """Distance of the matrix to the box in the Frobenius norm, estimated from the entries of `infeasibility`."""
+        return self._sampled()[0] * math.sqrt(math.prod(self._state.seen) / _SAMPLE)
+
+    def _sampled(self) -> tuple[float, float]:
+        """Distance to the box, and norm, of a sample of the matrix's entries."""
         m, n = self._state.seen
         if not m * n:
-            return 0.0
+            return 0.0, 0.0
         rng = np.random.default_rng(0)
-        rows, cols = rng.integers(0, m, 10_000, dtype=np.uint32), rng.integers(0, n, 10_000, dtype=np.uint32)
+        rows, cols = rng.integers(0, m, _SAMPLE, dtype=np.uint32), rng.integers(0, n, _SAMPLE, dtype=np.uint32)
         x = self._state.values(rows, cols)
         if self._state.with_biases:
             x = x + self._ratings.biases(rows, cols)
-        size = float(np.linalg.norm(x))
-        return float(np.linalg.norm(self._problem.outside(x))) / size if size > 0.0 else 0.0
+        return float(np.linalg.norm(self._problem.outside(x))), float(np.linalg.norm(x))
 
 
 def _plain(names: list) -> bool:

@@ -74,6 +74,8 @@ def test_steps_are_the_literal_ones(method, steps, monkeypatch):
     rows, negative = ours.infeasibility
     assert rows == pytest.approx(np.linalg.norm(expected.sum(axis=1) - 1) / math.sqrt(80), abs=1e-6)
     assert negative == pytest.approx(np.linalg.norm(np.minimum(expected, 0)) / np.linalg.norm(expected), abs=1e-6)
+    both = math.hypot(np.linalg.norm(expected.sum(axis=1) - 1), np.linalg.norm(np.minimum(expected, 0)))
+    assert ours.violation == pytest.approx(both, abs=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -164,6 +166,7 @@ def test_answers_before_learning_and_on_what_is_new():
     assert ours.predict_one({"a": 1.0}) == 0
     assert math.isnan(ours.value)
     assert math.isnan(ours.objective)
+    assert ours.violation == 0.0
     assert ours.centers == {}
     P, _ = cloud(100)
     for row in P.tolist():
