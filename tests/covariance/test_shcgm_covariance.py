@@ -286,9 +286,10 @@ def test_samples_rows_and_frames_teach_the_same():
     np.testing.assert_array_equal(by_dict.to_numpy(), by_array.to_numpy())
 
 
-def test_features_of_any_type_come_and_go_in_any_order():
+@pytest.mark.parametrize("dual", [False, True])
+def test_features_of_any_type_come_and_go_in_any_order(dual):
     rng, shuffled = np.random.default_rng(0), random.Random(1)
-    one, other = SHCGMCovariance(seed=1), SHCGMCovariance(seed=1)
+    one, other = SHCGMCovariance(dual=dual, seed=1), SHCGMCovariance(dual=dual, seed=1)
     names = [0, "a", ("t", 1), 2.5, b"b", None, "c", -7]
     for t in range(200):
         x = {name: float(v) for name, v in zip(names[: 3 + t // 30], rng.standard_normal(8), strict=False)}
@@ -438,10 +439,11 @@ def test_more_features_than_memory_holds_are_refused_before_allocating(monkeypat
     assert codec.dumps(model) == before
 
 
+@pytest.mark.parametrize("settings", [{}, {"rank": 1}, {"dual": True}], ids=str)
 @pytest.mark.parametrize("scale", [1e-90, 1e90])
-def test_huge_and_tiny_values_change_the_scale_alone(scale):
+def test_huge_and_tiny_values_change_the_scale_alone(scale, settings):
     samples, _ = blocks(12, 60)
-    one, other = exact(SHCGMCovariance(seed=0)), exact(SHCGMCovariance(seed=0))
+    one, other = exact(SHCGMCovariance(**settings, seed=0)), exact(SHCGMCovariance(**settings, seed=0))
     one.learn_arrays(samples)
     other.learn_arrays(scale * samples)
     np.testing.assert_allclose(other.to_numpy() / scale / scale, one.to_numpy(), atol=1e-6)
