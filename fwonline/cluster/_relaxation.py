@@ -71,20 +71,17 @@ class Relaxation:
             self._grow(min(max(2 * self.n, 64), at_most))
 
     def admit(self, point: NDArray[np.float64], place: int) -> None:
-        """Put a point at the end, or in the place of another.
+        """Put a point, all its features, at the end or in the place of another.
 
         It takes over the row and column of the nearest of the others, as if it were that point's double: X stays
         positive semidefinite, is brought back to its trace, and its row sums change little.
         """
-        new = place == self.n
-        squares = ((self.points[: self.n, : point.size] - point) ** 2).sum(axis=1)
-        self.points[place, : point.size] = point
-        self.n += new
+        self.points[place] = point
+        self.n += place == self.n
         if not self.steps:
             return
         n, row = self.n, np.zeros(self.n)
-        if new:
-            squares = np.append(squares, np.inf)
+        squares = ((self.points[:n] - point) ** 2).sum(axis=1)
         squares[place] = np.inf
         twin = int(np.argmin(squares))
         partition.read_row(self.x, n, place, row)
