@@ -310,8 +310,12 @@ class FiniteSum:
 
     def slopes(self, x: Array, batch: Batch) -> Array:
         """Derivatives in the scores of some samples."""
+        return self.slopes_at(self.rows.scores(x, batch), batch)
+
+    def slopes_at(self, z: Array, batch: Batch) -> Array:
+        """Derivatives at these scores of some samples."""
         self.cnt[layout.N_GRADIENTS] += batch.size
-        return self._slope(batch, self.rows.scores(x, batch))
+        return self._slope(batch, z)
 
     # --- what is looked at, not learned from: nothing is counted ---
 

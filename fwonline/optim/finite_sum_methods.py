@@ -11,18 +11,24 @@ import typing
 import numpy as np
 
 from fwonline._kernels import layout
-from fwonline.optim.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, Method, Snapshot
+from fwonline.optim.adaptive_ofw import AdaptiveOFW
+from fwonline.optim.finite_sum_regret import AdaptiveMethod, AdversarialMethod
+from fwonline.optim.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, Method, Snapshot, advance, steps_taken
 from fwonline.optim.fw import FW
+from fwonline.optim.lu_freund import LuFreundFW
 from fwonline.optim.momentum import MomentumFW
+from fwonline.optim.ofw import OFW, RECURSION
 from fwonline.optim.one_sample import OneSampleFW
 from fwonline.optim.projected import ProjectedSGD
 from fwonline.optim.sfw import SFW
+from fwonline.sets import RankOneAtom
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fwonline.sets import Atom
 
 __all__ = ["KNOWN", "method_for"]
-
-
-def steps_taken(run: FiniteSumRun) -> int:
-    return int(run.cnt[layout.T])
 
 
 class FWMethod(Method):
@@ -32,22 +38,95 @@ class FWMethod(Method):
         run.frank_wolfe(run.sum.gradient(run.x), self.optimizer._schedule(), steps_taken(run))
 
 
-class SFWMethod(Snapshot):
-    """r = (1/n) sum alpha_i a_i, the derivatives of a batch renewed before each step."""
+class Memory(Snapshot):
+    """r = (1/n) sum alpha_i a_i, the derivatives of a batch renewed before each step; they start at 0."""
 
-    def step(self, run: FiniteSumRun) -> None:
+    def start(self, run: FiniteSumRun) -> None:
         if self.total is None:
             self._make_room(run)
             self.total = np.zeros(run.x.shape)
-        batch = run.pick(self.optimizer.batch_size)
-        alpha = run.sum.slopes(run.x, batch)
+
+    def renew(self, run: FiniteSumRun, batch: typing.Any, alpha: typing.Any) -> typing.Any:
+        """Take these derivatives for those of a batch; answers r."""
         run.sum.rows.add(batch, alpha - self.slopes[batch], self.total)
         self.slopes[batch] = alpha
-        run.frank_wolfe(self.total / run.sum.n, self.optimizer._schedule(), steps_taken(run))
+        return self.total / run.sum.n
+
+
+class SFWMethod(Memory):
+    """alpha_i = l'(<a_i, w_t>)."""
+
+    def step(self, run: FiniteSumRun) -> None:
+        self.start(run)
+        batch = run.pick(self.optimizer.batch_size)
+        r = self.renew(run, batch, run.sum.slopes(run.x, batch))
+        run.frank_wolfe(r, self.optimizer._schedule(), steps_taken(run))
+
+
+class MomentumMemoryMethod(Memory):
+    """alpha_i = alpha_i + rho_t (l'(<a_i, w_t>) - alpha_i), rho_t = (2 / (t + 8))^(2/3)."""
+
+    def step(self, run: FiniteSumRun) -> None:
+        self.start(run)
+        t = steps_taken(run)
+        batch = run.pick(self.optimizer.batch_size)
+        alpha = self.slopes[batch]
+        r = self.renew(run, batch, alpha + (2.0 / (t + 8.0)) ** (2.0 / 3.0) * (run.sum.slopes(run.x, batch) - alpha))
+        run.frank_wolfe(r, self.optimizer._schedule(), t)
+
+
+class LuFreundMethod(Memory):
+    """s = lmo(r); sigma_i = sigma_i + delta_t (<a_i, s> - sigma_i), alpha_i = l'(sigma_i); w = w + gamma_t (s - w).
+
+    delta_t = 2m / (2m + t + 1), gamma_t = 2 (2m + t) / ((t + 1) (4m + t)) with m = n / b.
+    """
+
+    def __init__(self, optimizer: LuFreundFW):
+        super().__init__(optimizer)
+        self.sigma: typing.Any = np.zeros(0)
+
+    def enter(self, run, slot, slope):
+        super().enter(run, slot, slope)
+        self._fit(run)
+        self.sigma[slot] = run.sum.rows.scores(run.x, np.array([slot]))[0]
+
+    def _fit(self, run: FiniteSumRun) -> None:
+        self._make_room(run)
+        if self.sigma.shape != self.slopes.shape:
+            sigma = np.zeros(self.slopes.shape)
+            if self.sigma.size:
+                sigma[tuple(slice(0, size) for size in self.sigma.shape)] = self.sigma
+            self.sigma = sigma
+
+    def step(self, run: FiniteSumRun) -> None:
+        self.start(run)
+        self._fit(run)
+        t, n = steps_taken(run), run.sum.n
+        m = n / min(self.optimizer.batch_size, n)
+        atom = run.lmo(self.total / n)
+        gap = (float(np.vdot(self.total, run.x)) - atom.dot(self.total)) / n
+        batch = run.pick(self.optimizer.batch_size)
+        self.sigma[batch] += 2.0 * m / (2.0 * m + t + 1.0) * (scores_of(run, atom, batch) - self.sigma[batch])
+        self.renew(run, batch, run.sum.slopes_at(self.sigma[batch], batch))
+        gamma = 2.0 * (2.0 * m + t) / ((t + 1.0) * (4.0 * m + t))
+        run.note(gap, gamma)
+        advance(run.x, atom, gamma)
+
+    def is_consistent(self, run):
+        return super().is_consistent(run) and self.sigma.shape in ((0,), self.slopes.shape)
+
+
+def scores_of(run: FiniteSumRun, atom: Atom, batch: typing.Any) -> typing.Any:
+    """The scores of samples at an atom; a rank-one matrix is not written out for them."""
+    if isinstance(atom, RankOneAtom):
+        return np.outer(run.sum.rows.scores(np.ascontiguousarray(atom.v), batch), atom.sigma * atom.u)
+    return run.sum.rows.scores(atom.to_dense(), batch)
 
 
 class OneSampleMethod(Method):
     """d_t = g_t(w_t) + (1 - rho_t) (d_{t-1} - g_t(w_{t-1})), rho_t = (t + 1)^-alpha, g_t the newest one's gradient."""
+
+    exponent: typing.ClassVar[str] = "alpha"
 
     points: typing.ClassVar[tuple[str, ...]] = ("old",)
     vectors: typing.ClassVar[tuple[str, ...]] = ("d",)
@@ -62,9 +141,35 @@ class OneSampleMethod(Method):
         if self.d is not None and run.num[layout.GAMMA] < 1.0:  # a whole step leaves nothing that d was for
             before = np.zeros(run.x.shape)
             run.sum.rows.add(batch, run.sum.slopes(self.old, batch), before)
-            fresh += (1.0 - (t + 1.0) ** -self.optimizer.alpha) * (self.d - before)
+            fresh += (1.0 - (t + 1.0) ** -getattr(self.optimizer, self.exponent)) * (self.d - before)
         self.d, self.old = fresh, run.x.copy()
         run.frank_wolfe(fresh, self.optimizer._schedule(), t)
+
+
+class OFWMethod(OneSampleMethod):
+    """The exact gradient of the mean of all losses seen, while the memory holds them; then as one sample a step."""
+
+    exponent = "a"
+
+    def __init__(self, optimizer: OFW):
+        super().__init__(optimizer)
+        self.plays: list[int] = []  # offline: what was played so far
+
+    def step(self, run: FiniteSumRun) -> None:
+        if run.cnt[layout.MODE] != RECURSION and steps_taken(run) == self.optimizer.memory:
+            run.cnt[layout.MODE] = RECURSION
+            self.plays = []
+        if run.cnt[layout.MODE] == RECURSION:
+            super().step(run)
+            return
+        newest = run.next_samples(1)
+        if run.is_online:
+            self.d = run.sum.gradient(run.x)
+        else:
+            self.plays.extend(newest.tolist())
+            self.d = run.sum.gradient(run.x, np.array(self.plays))
+        self.old = run.x.copy()
+        run.frank_wolfe(self.d, self.optimizer._schedule(), steps_taken(run))
 
 
 class MomentumMethod(Method):
@@ -91,9 +196,12 @@ class ProjectedMethod(Method):
         run.x[...] = run.constraint.project(run.x - eta * g)
 
 
-KNOWN: dict[type, type[Method]] = {
+KNOWN: dict[type, Callable[[typing.Any], Method]] = {
+    AdaptiveOFW: AdaptiveMethod,
     FW: FWMethod,
-    MomentumFW: MomentumMethod,
+    LuFreundFW: LuFreundMethod,
+    MomentumFW: lambda it: MomentumMethod(it) if it.memory is None else MomentumMemoryMethod(it),
+    OFW: lambda it: AdversarialMethod(it) if it.adversarial else OFWMethod(it),
     OneSampleFW: OneSampleMethod,
     ProjectedSGD: ProjectedMethod,
     SFW: SFWMethod,
@@ -110,7 +218,7 @@ def method_for(optimizer: typing.Any) -> Method:
     """
     if isinstance(optimizer, FiniteSumOptimizer):
         return optimizer._method_class(optimizer)
-    if type(optimizer) not in KNOWN or (type(optimizer) is MomentumFW and optimizer.memory is not None):
+    if type(optimizer) not in KNOWN:
         names = sorted(cls.__name__ for cls in (*KNOWN, *FiniteSumOptimizer.__subclasses__()))
         raise TypeError(f"{optimizer} does not work on matrices; {', '.join(names)} do")
     return KNOWN[type(optimizer)](optimizer)

@@ -33,7 +33,7 @@ if typing.TYPE_CHECKING:
     Array = NDArray[np.float64]
     Batch = NDArray[np.int64]
 
-__all__ = ["FiniteSumOptimizer", "FiniteSumRun", "Method", "Snapshot", "advance", "check_positive"]
+__all__ = ["FiniteSumOptimizer", "FiniteSumRun", "Method", "Snapshot", "advance", "check_positive", "steps_taken"]
 
 TWO_OVER_K = Harmonic()
 _SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
@@ -45,6 +45,10 @@ def check_positive(name: str, value: float | None) -> None:
     """Raise unless value is None or a positive finite number."""
     if value is not None and not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be a positive finite number, or None, got {value!r}")
+
+
+def steps_taken(run: FiniteSumRun) -> int:
+    return int(run.cnt[layout.T])
 
 
 @jit
@@ -313,6 +317,11 @@ class FiniteSumRun(MemoryRun):
             raise ValueError(f"{schedule} answered a step of {gamma!r}; expected one in [0, 1]")
         self.note(gap, gamma)
         advance(self.x, atom, gamma)
+
+    @property
+    def is_online(self) -> bool:
+        """Whether the sum is over samples that come and go, not over a data set."""
+        return self._data is None
 
     def note(self, gap: float, gamma: float) -> None:
         """What monitors read of a step."""
