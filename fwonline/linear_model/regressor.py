@@ -81,7 +81,7 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         return super()._targets(labels)
 
     def _mean(self, z: typing.Any) -> typing.Any:
-        mean_func = getattr(self.fitted_loss, "mean_func", None)
+        mean_func = getattr(self.loss, "mean_func", None)  # which the squared loss, the default, has not
         return z if mean_func is None else mean_func(z)
 
     def predict_one(self, x: dict) -> float:

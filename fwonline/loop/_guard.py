@@ -200,11 +200,15 @@ def unpredicted(error: Exception) -> str:
     return str(error) if isinstance(error, SampleError) else f"the model cannot predict it: {error!r}"
 
 
-def rejected_sample(item: Sample, message: str) -> Rejected:
-    """A sample that was rejected after it had been read: kept whole, as JSON where it has that form."""
-    fields = {name: value for name, value in msgspec.structs.asdict(item).items() if name in ("x", "y", "key", "time")}
-    try:
-        raw = json.dumps(fields, default=repr)
-    except (TypeError, ValueError):
-        raw = repr(fields)
+def rejected_sample(item: Sample, message: str, raw: Any = None) -> Rejected:
+    """A sample that was rejected after it had been read: as it came, else as JSON where it has that form."""
+    if raw is None:
+        fields = {name: value for name, value in msgspec.structs.asdict(item).items() if name in _KEPT}
+        try:
+            raw = json.dumps(fields, default=repr)
+        except (TypeError, ValueError):
+            raw = repr(fields)
     return Rejected(raw, message, item.origin, item.key, item.headers)
+
+
+_KEPT = ("x", "y", "key", "time")

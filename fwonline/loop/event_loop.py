@@ -412,7 +412,7 @@ class EventLoop:
             self._held = item
             raise SampleError(message) from cause
         self.n_rejected[reason] = self.n_rejected.get(reason, 0) + 1
-        rejected = item if isinstance(item, Rejected) else rejected_sample(item, message)
+        rejected = item if isinstance(item, Rejected) else rejected_sample(item, message, self.source.raw(item.origin))
         if self.dead_letter is not None:
             self.dead_letter.write(rejected.to_record())
         for observer in self.observers:

@@ -55,6 +55,9 @@ class Monitor(base.Base, abc.ABC):
     __str__ = __repr__
 
 
+_MISSING = object()
+
+
 def final_estimator(model: Any) -> Any:
     """The estimator at the end of a pipeline, or the model itself."""
     while isinstance(model, compose.Pipeline):
@@ -64,13 +67,15 @@ def final_estimator(model: Any) -> Any:
 
 def exposed(monitor: Monitor, model: Any, attribute: str) -> Any:
     """What the estimator exposes under that name, with a clear word where it does not."""
-    name = type(monitor).__name__
     if model is None:
+        name = type(monitor).__name__
         raise TypeError(f"{name} reads its numbers from the model: call update(model=model)")
     estimator = final_estimator(model)
-    if not hasattr(estimator, attribute):
+    value = getattr(estimator, attribute, _MISSING)
+    if value is _MISSING:
+        name = type(monitor).__name__
         raise TypeError(f"{name} needs a model with the attribute {attribute!r}; {type(estimator).__name__} has none")
-    return getattr(estimator, attribute)
+    return value
 
 
 def number(value: float | None) -> str:

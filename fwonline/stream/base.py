@@ -92,6 +92,8 @@ class Rejected(msgspec.Struct, frozen=True):
         record: dict[str, Any] = {"origin": self.origin, "error": self.error}
         if self.key is not None:
             record["key"] = self.key
+        if self.headers:
+            record["headers"] = [list(header) for header in self.headers]
         if isinstance(self.raw, (bytes, bytearray, memoryview)):
             raw = bytes(self.raw)
             try:
@@ -166,6 +168,10 @@ class Source(abc.ABC):
 
         A file knows this by bytes where it does not know its `length`.
         """
+        return None
+
+    def raw(self, origin: str) -> Any:
+        """The item yielded last as it came, untouched, if it is the one of that origin; None where it is not kept."""
         return None
 
     def lag(self) -> int | None:

@@ -116,6 +116,10 @@ class SharedSource(abc.ABC):
     def is_done(self) -> bool:
         """Whether a stream with an end has been learned to the end, by whomever, in all partitions."""
 
+    def raw(self, origin: str) -> Any:
+        """The item yielded last as it came, if it is the one of that origin: see `Source.raw`."""
+        return None
+
     @property
     def progress(self) -> float | None:
         """The part of our partitions that was read, from 0 to 1; None where the stream has no end."""

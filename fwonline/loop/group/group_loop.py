@@ -394,6 +394,9 @@ class _Partition(Source):
     def seek(self, position: Any) -> None:
         self._source.stand(self.name, position)
 
+    def raw(self, origin: str) -> Any:
+        return self._source.raw(origin)
+
 
 class _Rejections(Observer):
     """Passes on what a partition's loop rejected, and nothing else: reports are the worker's."""

@@ -67,6 +67,7 @@ class KafkaReader:
 
         self._offsets: dict[Any, int] = {}  # partition to the offset due next
         self._ends: dict[Any, int] = {}  # as last heard of
+        self._latest: Any = None  # the message yielded last
         self._consumer: Any = None
         self._cluster: Any = None
         self._closed = False
@@ -92,12 +93,17 @@ class KafkaReader:
             if record.value is None:
                 self.n_tombstones += 1
             else:
+                self._latest = record
                 yield item(record)
 
+    def raw(self, origin: str) -> bytes | None:
+        record = self._latest
+        return None if record is None or origin != _origin(record) else record.value
+
     def _item(self, record: Any) -> Sample | Rejected:
-        origin = f"{record.topic}[{record.partition}]@{record.offset}"
-        headers = tuple(record.headers)
-        key = _as_text(record.key)
+        origin = _origin(record)
+        headers = tuple(record.headers) if record.headers else ()
+        key = None if record.key is None else _as_text(record.key)
         try:
             fields = self._decode(record.value, headers)
         except Exception as error:  # whatever a user's function may raise: one bad message is not the stream's end
@@ -248,9 +254,13 @@ _FORMATS: dict[str, tuple[str, Callable[[bytes, tuple], dict]]] = {
 }
 
 
-def _as_text(key: bytes | None) -> str | bytes | None:
+def _origin(record: Any) -> str:
+    return f"{record.topic}[{record.partition}]@{record.offset}"
+
+
+def _as_text(key: bytes) -> str | bytes:
     try:
-        return None if key is None else key.decode()
+        return key.decode()
     except UnicodeDecodeError:
         return key
 

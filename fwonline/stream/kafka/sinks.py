@@ -182,7 +182,8 @@ class KafkaDeadLetterSink(KafkaSink):
     """Writes rejected items to a topic as they came: the bytes are the message's value, untouched.
 
     The headers `origin` and `error` say where the item stood and what was wrong; for an item that came from Kafka,
-    `topic`, `partition` and `offset` say it in parts. It takes what `Rejected.to_record` gives.
+    `topic`, `partition` and `offset` say it in parts. The headers that it came with stand before them. It takes what
+    `Rejected.to_record` gives.
 
     Parameters
     ----------
@@ -207,4 +208,10 @@ class KafkaDeadLetterSink(KafkaSink):
         said = {"origin": record["origin"], "error": record["error"]}
         if place := _FROM_KAFKA.fullmatch(record["origin"]):
             said |= place.groupdict()
-        return self._as_key(record.get(self.key)), value, [(name, text.encode()) for name, text in said.items()]
+        headers = [(str(name), _as_bytes(content)) for name, content in record.get("headers", ())]
+        headers += [(name, text.encode()) for name, text in said.items()]
+        return self._as_key(record.get(self.key)), value, headers
+
+
+def _as_bytes(content: Any) -> bytes:
+    return content if isinstance(content, bytes) else str(content).encode()

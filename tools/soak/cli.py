@@ -1,0 +1,131 @@
+"""`python -m tools.soak TRIAL`: run one trial on a broker of its own, print what came of it, PASS or FAIL."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tools.kafka import BrokerUnavailable, Cluster, RealCluster, start_cluster
+from tools.soak import poison, speed, trials
+from tools.soak.trial import SESSION, Trial
+
+__all__ = ["main"]
+
+# What the issue of standing still allows beyond the session that Kafka itself waits for.
+PATIENCE = 2.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what was asked for; 0 where it passed, 1 where it failed, 2 where no broker can be had."""
+    chosen = _parser().parse_args(arguments)
+    began = time.monotonic()
+    try:
+        with _cluster(chosen) as cluster, tempfile.TemporaryDirectory(prefix="fwonline-soak-") as folder:
+            print(f"{chosen.trial} on {cluster.description}, seed {chosen.seed}", flush=True)
+            figures = chosen.run(cluster, Path(folder), f"soak-{os.getpid()}", chosen)
+    except BrokerUnavailable as error:
+        print(f"no broker: {error}", file=sys.stderr)
+        return 2
+    passed = figures.pop("ok")
+    figures["took"] = f"{time.monotonic() - began:.0f} s"
+    width = max(map(len, figures))
+    for name, value in figures.items():
+        print(f"  {name:<{width}}  {f'{value:,}' if isinstance(value, int) else value}")
+    print("PASS" if passed else "FAIL")
+    return 0 if passed else 1
+
+
+def _cluster(chosen: argparse.Namespace) -> Cluster:
+    return RealCluster(3) if chosen.trial == "nodes" else start_cluster()
+
+
+def _say(text: str) -> None:
+    print(f"  ... {text}", flush=True)
+
+
+def _group(trial_of: Callable[[Trial, argparse.Namespace], dict[str, Any]], patience: float | None) -> Callable:
+    """A trial of a group: what it says of itself, and the books."""
+
+    def run(cluster: Cluster, folder: Path, name: str, chosen: argparse.Namespace) -> dict[str, Any]:
+        with Trial(cluster, folder, name, seed=chosen.seed) as trial:
+            trial.watch()
+            figures = trial_of(trial, chosen)
+            still = max(trial.stills, default=0.0)
+            books = trial.check()
+        session = SESSION["session_timeout_ms"] / 1000
+        figures["longest standing still"] = f"{still:.1f} s, of which Kafka's session {session:g} s"
+        if patience is not None:
+            books["ok"] = books["ok"] and still <= session + patience
+        return figures | books
+
+    return run
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.soak", description="Long trials on a real Kafka; each prints its figures, PASS or FAIL."
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    commands = parser.add_subparsers(dest="trial", required=True)
+
+    def command(name: str, run: Callable, told: str, **numbers: float) -> None:
+        sub = commands.add_parser(name, help=told, description=told)
+        for option, value in numbers.items():
+            sub.add_argument(f"--{option}", type=type(value), default=value, help=f"(default: {value:,})")
+        sub.set_defaults(run=run)
+
+    command(
+        "kill",
+        _group(lambda t, c: trials.kill(t, c.kills, c.samples, c.pause, _say), None),
+        "kill -9 of workers at random moments",
+        kills=200,
+        samples=100_000,
+        pause=1.0,
+    )
+    command(
+        "freeze",
+        _group(lambda t, c: trials.freeze(t, c.times, c.samples, _say), None),
+        "workers stopped for longer than their session, then woken",
+        times=50,
+        samples=100_000,
+    )
+    command(
+        "rebalance",
+        _group(lambda t, c: trials.rebalance(t, c.times, c.samples, _say), PATIENCE),
+        "workers join and leave",
+        times=20,
+        samples=100_000,
+    )
+    command(
+        "nodes",
+        _group(lambda t, c: trials.nodes(t, 60 * c.minutes, c.samples, _say), None),
+        "three brokers, one of them killed every few seconds",
+        minutes=2.0,
+        samples=50_000,
+    )
+    command(
+        "poison",
+        lambda cluster, folder, name, c: poison.poison(cluster, name, c.samples, c.seed),
+        "one message in a hundred is poison, of twelve kinds",
+        samples=50_000,
+    )
+    command(
+        "throughput",
+        lambda cluster, folder, name, c: speed.throughput(cluster, folder, name, c.messages, c.repeats, _say),
+        "the whole loop beside reading and decoding alone",
+        messages=300_000,
+        repeats=5,
+    )
+    command(
+        "memory",
+        lambda cluster, folder, name, c: speed.memory(cluster, folder, name, c.messages, _say),
+        "memory over many messages",
+        messages=5_000_000,
+    )
+    return parser
