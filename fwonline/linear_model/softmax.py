@@ -244,7 +244,6 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
             run.set_weights(x0)
         run.set_sum(data)
         result = optimizer._follow(run, steps, 10, callback, tol, lambda W: data.measure(W, self.constraint))
-        result["n_exact_gradients"] = optimizer.n_exact_gradients
         self._features = FeatureIndex()
         self._classes = tuple(classes.tolist())
         self._run = self._start(OneSampleFW() if self.optimizer is None else self.optimizer)

@@ -178,8 +178,8 @@ class Optimizer(base.Base):
         -------
         scipy.optimize.OptimizeResult
             ``x``; ``fun``, the objective there; ``gap``, its exact Frank-Wolfe gap, so that fun - gap <= min <= fun
-            for a convex loss; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``, ``n_lmo``;
-            ``success`` and ``message``.
+            for a convex loss; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``,
+            ``n_exact_gradients``, ``n_lmo``; ``success`` and ``message``.
 
         Raises
         ------
@@ -240,6 +240,7 @@ class Optimizer(base.Base):
             gap_estimate=run.gap,
             nit=done,
             n_gradients=self.n_gradients,
+            n_exact_gradients=self.n_exact_gradients,
             n_lmo=self.n_lmo,
             success=success,
             message=message,

@@ -82,7 +82,7 @@ def test_the_result(name):
     X, y = data()
     result = OPTIMIZERS[name]().minimize(X, y, constraint=SETS["l1"], steps=200, seed=0)
     assert set(result) == {
-        "x", "fun", "gap", "gap_estimate", "nit", "n_gradients", "n_lmo", "success", "message",
+        "x", "fun", "gap", "gap_estimate", "nit", "n_gradients", "n_exact_gradients", "n_lmo", "success", "message",
     }  # fmt: skip
     fun, gap = brute(X, y, SQUARED, SETS["l1"], result.x)
     assert (result.fun, result.gap) == (pytest.approx(fun), pytest.approx(gap))

@@ -10,6 +10,7 @@ from river import optim as river_optim
 
 from fwonline import optim, sets
 from fwonline.loop import codec
+from fwonline.monitors import Regret
 
 
 @pytest.mark.parametrize("constraint", [sets.L1Ball(2.0), sets.L2Ball(1.0), sets.ProbabilitySimplex(1.5)], ids=str)
@@ -62,6 +63,27 @@ def test_learns():
         auc.update(y, model.predict_proba_one(x)[True])
         model.learn_one(x, y)
     assert auc.get() > 0.9
+
+
+def test_its_regret_is_bracketed_and_falls():
+    """A monitor is told a river model's loss, set and plays; it has no own estimate to read them from."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1_024, 5))
+    y = X @ np.array([1.0, -0.5, 0.0, 0.0, 0.3]) + 0.1 * rng.normal(size=len(X))
+    ball = sets.L1Ball(1.5)
+    model = linear_model.LinearRegression(optim.river.FrankWolfe(ball), intercept_lr=0.0)
+    regret = Regret(river_optim.losses.Squared(), ball)
+    averages = []
+    for t, (x, target) in enumerate(zip(X, y.tolist(), strict=True)):
+        sample = dict(enumerate(x.tolist()))
+        played = model.predict_one(sample)
+        model.learn_one(sample, target)
+        regret.update(target, played, x=sample, model=model)
+        if t + 1 in (128, 1_024):
+            told = regret.evaluate()
+            assert 0.0 < told["regret_lo"] <= told["regret_hi"]
+            averages.append(told["regret_average_hi"])
+    assert averages[1] < 0.4 * averages[0]
 
 
 def test_river_suite():
