@@ -30,10 +30,14 @@ __all__ = ["Corrective", "FullGradient"]
 class FullGradient(Optimizer):
     """Base of the optimizers that look at every sample they hold at every step."""
 
-    memory: int
-    steps: int
-    schedule: Schedule | None
     _run: FullRun
+
+    def __init__(self, memory: int = 1000, steps: int = 1, schedule: Schedule | None = None):
+        check_count("memory", memory)
+        check_count("steps", steps)
+        self.memory = memory
+        self.steps = steps
+        self.schedule = schedule
 
     def _schedule(self) -> Schedule:
         return self.schedule or _UNUSED

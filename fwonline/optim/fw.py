@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.base import check_count
 from fwonline.optim.full_gradient import FullGradient
 from fwonline.optim.full_run import ForwardRun
 
 if typing.TYPE_CHECKING:
-    from fwonline.optim.schedules import Schedule
+    pass
 
 __all__ = ["FW"]
 
@@ -65,10 +64,3 @@ class FW(FullGradient):
     """
 
     _run_class = ForwardRun
-
-    def __init__(self, memory: int = 1000, steps: int = 1, schedule: Schedule | None = None):
-        check_count("memory", memory)
-        check_count("steps", steps)
-        self.memory = memory
-        self.steps = steps
-        self.schedule = schedule

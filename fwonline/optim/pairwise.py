@@ -5,12 +5,11 @@ from __future__ import annotations
 import typing
 
 from fwonline._kernels import layout
-from fwonline.optim.base import check_count
 from fwonline.optim.full_gradient import Corrective
 from fwonline.optim.full_run import ActiveRun
 
 if typing.TYPE_CHECKING:
-    from fwonline.optim.schedules import Schedule
+    pass
 
 __all__ = ["PairwiseFW"]
 
@@ -76,10 +75,3 @@ class PairwiseFW(Corrective):
     """
 
     _run_class: typing.ClassVar[type] = PairwiseRun
-
-    def __init__(self, memory: int = 1000, steps: int = 1, schedule: Schedule | None = None):
-        check_count("memory", memory)
-        check_count("steps", steps)
-        self.memory = memory
-        self.steps = steps
-        self.schedule = schedule

@@ -23,7 +23,7 @@ __all__ = ["RandomizedFW"]
 class Subsampled(FullRun):
     """A run whose oracle is asked about a random fraction of the atoms."""
 
-    optimizer: RandomizedFW
+    optimizer: SampledOracle
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(*args, **kwargs)
@@ -49,14 +49,29 @@ class RandomizedRun(Subsampled, ForwardRun):
     pass
 
 
-def check_sampling(fraction: float, check: int) -> None:
-    """Raise unless fraction lies in (0, 1] and check is an integer >= 1."""
-    if not 0.0 < fraction <= 1.0:
-        raise ValueError(f"fraction must be in (0, 1], got {fraction!r}")
-    check_count("check", check)
+class SampledOracle(FullGradient):
+    """Base of the optimizers whose oracle sees a random fraction of the atoms."""
+
+    def __init__(
+        self,
+        fraction: float = 0.1,
+        memory: int = 1000,
+        steps: int = 1,
+        schedule: Schedule | None = None,
+        check: int = 2,
+    ):
+        if not 0.0 < fraction <= 1.0:
+            raise ValueError(f"fraction must be in (0, 1], got {fraction!r}")
+        check_count("check", check)
+        super().__init__(memory, steps, schedule)
+        self.fraction = fraction
+        self.check = check
+
+    def _due(self, step: int) -> bool:
+        return self.fraction < 1.0 and step % (self.check * int(1.0 / self.fraction)) == 0
 
 
-class RandomizedFW(FullGradient):
+class RandomizedFW(SampledOracle):
     r"""Frank-Wolfe whose oracle sees a random fraction of the atoms (Kerdreux et al. 2018, Algorithm 1).
 
     .. math::
@@ -114,23 +129,3 @@ class RandomizedFW(FullGradient):
     """
 
     _run_class: typing.ClassVar[type] = RandomizedRun
-
-    def __init__(
-        self,
-        fraction: float = 0.1,
-        memory: int = 1000,
-        steps: int = 1,
-        schedule: Schedule | None = None,
-        check: int = 2,
-    ):
-        check_sampling(fraction, check)
-        check_count("memory", memory)
-        check_count("steps", steps)
-        self.fraction = fraction
-        self.memory = memory
-        self.steps = steps
-        self.schedule = schedule
-        self.check = check
-
-    def _due(self, step: int) -> bool:
-        return self.fraction < 1.0 and step % (self.check * int(1.0 / self.fraction)) == 0

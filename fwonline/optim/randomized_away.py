@@ -7,14 +7,12 @@ import typing
 import numpy as np
 
 from fwonline.optim.away import AwayRun
-from fwonline.optim.base import check_count
 from fwonline.optim.full_gradient import Corrective
-from fwonline.optim.randomized import Subsampled, check_sampling
+from fwonline.optim.randomized import SampledOracle, Subsampled
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fwonline.optim.schedules import Schedule
 
 __all__ = ["RandomizedAwayFW"]
 
@@ -27,7 +25,7 @@ class RandomizedAwayRun(Subsampled, AwayRun):
         return np.flatnonzero(outside)
 
 
-class RandomizedAwayFW(Corrective):
+class RandomizedAwayFW(SampledOracle, Corrective):
     r"""Away-step Frank-Wolfe whose oracle sees a random fraction of the atoms (Kerdreux et al. 2018, Algorithm 2).
 
     The iterate is a mixture of atoms :math:`S_t`. A random part :math:`\mathcal{A}_t` of the atoms outside joins them,
@@ -83,23 +81,3 @@ class RandomizedAwayFW(Corrective):
     """
 
     _run_class: typing.ClassVar[type] = RandomizedAwayRun
-
-    def __init__(
-        self,
-        fraction: float = 0.1,
-        memory: int = 1000,
-        steps: int = 1,
-        schedule: Schedule | None = None,
-        check: int = 2,
-    ):
-        check_sampling(fraction, check)
-        check_count("memory", memory)
-        check_count("steps", steps)
-        self.fraction = fraction
-        self.memory = memory
-        self.steps = steps
-        self.schedule = schedule
-        self.check = check
-
-    def _due(self, step: int) -> bool:
-        return self.fraction < 1.0 and step % (self.check * int(1.0 / self.fraction)) == 0

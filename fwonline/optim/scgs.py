@@ -87,7 +87,8 @@ class SCGS(FiniteSumOptimizer):
 
     Notes
     -----
-    With the theorem's parameters :math:`E f(y_k) - f^*` is :math:`O(L D^2 / k^2)`: :math:`O(1/\sqrt\varepsilon)` steps,
+    With the theorem's parameters :math:`E f(y_k) - f^* \le 10.5\, L D^2 / ((k + 1)(k + 2))`:
+    :math:`O(1/\sqrt\varepsilon)` steps,
     :math:`O(1/\varepsilon^2)` gradients and :math:`O(1/\varepsilon)` linear minimisations. A step costs B_k gradients
     and at most :math:`24 k` linear minimisations or so, most often a few.
 
