@@ -64,14 +64,15 @@ def lowest_tridiagonal(on, off, count, upper, y, work):
 @fast_part
 def orthogonalise(image, basis, count, n):
     """Take from the image what lies along the first rows of the basis; answers the norm of what is left."""
+    zero = basis.dtype.type(0.0)
     for k in range(count):
-        along = 0.0
+        along = zero
         row = basis[k]
         for j in range(n):
             along += row[j] * image[j]
         for j in range(n):
             image[j] -= along * row[j]
-    square = 0.0
+    square = zero
     for j in range(n):
         square += image[j] * image[j]
     return square**0.5
@@ -90,13 +91,14 @@ def lowest(g, n, basis, image, on, off, y, work, tol, limit):
     tuple
         Eigenvalue, residual ||G v - theta v||, products.
     """
+    zero = g.dtype.type(0.0)
     room = min(basis.shape[0], n)
     products = 1
     while True:
         theta = math.inf
         spread = 0.0
         for count in range(1, room + 1):
-            along = 0.0
+            along = zero
             row = basis[count - 1]
             for j in range(n):
                 along += row[j] * image[j]
@@ -112,8 +114,9 @@ def lowest(g, n, basis, image, on, off, y, work, tol, limit):
             if done or count == room:
                 break
             row = basis[count]
+            inverse = g.dtype.type(1.0 / coupling)
             for j in range(n):
-                row[j] = image[j] / coupling
+                row[j] = inverse * image[j]
             multiply(g, n, row, image)
             products += 1
         for j in range(n):
@@ -146,13 +149,14 @@ def krylov(g, n, basis, image, on, off, count):
         Rows, `count` or n or as many as span an invariant subspace; and the norm of what the last row's image has
         outside of them.
     """
+    zero = g.dtype.type(0.0)
     room = min(count, n)
     spread = 0.0
     rows = 0
     while True:
         row = basis[rows]
         rows += 1
-        along = 0.0
+        along = zero
         for j in range(n):
             along += row[j] * image[j]
         on[rows - 1] = along
@@ -164,6 +168,7 @@ def krylov(g, n, basis, image, on, off, count):
         if rows == room or coupling <= 1e-14 * spread:
             return rows, coupling
         row = basis[rows]
+        inverse = g.dtype.type(1.0 / coupling)
         for j in range(n):
-            row[j] = image[j] / coupling
+            row[j] = inverse * image[j]
         multiply(g, n, row, image)

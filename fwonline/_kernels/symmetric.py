@@ -27,8 +27,6 @@ __all__ = [
 
 # Rounds of Newton's method that no matrix met so far has needed.
 _MAX_ROUNDS = 100
-# By how much of the bound the l1 norm may exceed it after that.
-_CLOSE = 1e-12
 
 
 def size(n: int) -> int:
@@ -57,16 +55,20 @@ def sample(n, idx, val, count, mean, delta, share, centre, absent_is_mean):
 
 
 # --- passes over a triangle -----------------------------------------------------------------------------------------
+# Scalars are brought to the matrix's own type, and so are the sums over a row: single precision then moves and adds
+# twice as many numbers at a time. What is summed over rows is in double precision.
 
 
 @fast_jit
 def blend(m, x, n, keep, of_x, weight, v):
     """M = keep M + of_x X + weight v v^T."""
+    keep = m.dtype.type(keep)
+    of_x = m.dtype.type(of_x)
     for i in range(n):
         start = i * (i + 1) // 2
         row = m[start : start + i + 1]
         of_row = x[start : start + i + 1]
-        scaled = weight * v[i]
+        scaled = m.dtype.type(weight * v[i])
         for j in range(i + 1):
             row[j] = keep * row[j] + of_x * of_row[j] + scaled * v[j]
 
@@ -77,143 +79,149 @@ def moment(m, n, keep, weight, v, roots, clear):
 
     An entry stands clear where |m_ij| > clear sqrt(m_ii m_jj); `roots` has room for the square roots.
     """
+    zero = m.dtype.type(0.0)
     for i in range(n):
         at = i * (i + 1) // 2 + i
         roots[i] = max(keep * m[at] + weight * v[i] * v[i], 0.0) ** 0.5
-    off = 0.0
-    off_clear = 0.0
-    on = 0.0
+    keep = m.dtype.type(keep)
+    total = 0.0
+    total_clear = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         row = m[start : start + i + 1]
-        scaled = weight * v[i]
-        bar = clear * roots[i]
+        scaled = m.dtype.type(weight * v[i])
+        bar = m.dtype.type(clear * roots[i])
+        whole = zero
+        is_clear = zero
         for j in range(i):
             a = keep * row[j] + scaled * v[j]
             row[j] = a
             a = abs(a)
-            off += a
-            off_clear += a if a > bar * roots[j] else 0.0
+            whole += a
+            is_clear += a if a > bar * roots[j] else zero
         row[i] = keep * row[i] + scaled * v[i]
-        on += abs(row[i])
-    return 2.0 * off + on, 2.0 * off_clear + on
+        total += 2.0 * whole + abs(row[i])
+        total_clear += 2.0 * is_clear + abs(row[i])
+    return total, total_clear
 
 
 @fast_jit
 def move(x, n, keep, weight, v, tau):
     """X = keep X + weight v v^T; answers sum |x|, and sum and number of the |x| above tau."""
-    off = 0.0
-    on = 0.0
-    off_above = 0.0
-    on_above = 0.0
-    off_count = 0.0
-    on_count = 0.0
+    zero = x.dtype.type(0.0)
+    one = x.dtype.type(1.0)
+    keep = x.dtype.type(keep)
+    tau = x.dtype.type(tau)
+    total = 0.0
+    above = 0.0
+    count = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         row = x[start : start + i + 1]
-        scaled = weight * v[i]
+        scaled = x.dtype.type(weight * v[i])
+        sizes = zero
+        large = zero
+        number = zero
         for j in range(i):
             a = keep * row[j] + scaled * v[j]
             row[j] = a
             a = abs(a)
-            off += a
-            off_above += a if a > tau else 0.0
-            off_count += 1.0 if a > tau else 0.0
+            sizes += a
+            large += a if a > tau else zero
+            number += one if a > tau else zero
         a = keep * row[i] + scaled * v[i]
         row[i] = a
         a = abs(a)
-        on += a
-        if a > tau:
-            on_above += a
-            on_count += 1.0
-    return 2.0 * off + on, 2.0 * off_above + on_above, 2.0 * off_count + on_count
+        total += 2.0 * sizes + a
+        above += 2.0 * large + (a if a > tau else zero)
+        count += 2.0 * number + (one if a > tau else zero)
+    return total, above, count
 
 
 @fast_jit
-def move_block(x, n, keep, weights, vectors, count, tau, term):
+def move_block(x, n, keep, weights, vectors, rank, tau, term):
     """X = keep X + sum_k weights[k] v_k v_k^T, S for short; four vectors a pass over a row, which stays in cache.
 
-    `count` is a multiple of 4; `term` has room for a row of S.
+    `rank`, how many vectors there are, is a multiple of 4; `term` has room for a row of S.
 
     Returns
     -------
     tuple
         Of the new X: sum |x|, sum and number of the |x| above tau, and sum x^2; of the old one <X, S>.
     """
-    off = 0.0
-    on = 0.0
-    off_above = 0.0
-    on_above = 0.0
-    off_count = 0.0
-    on_count = 0.0
-    off_square = 0.0
-    on_square = 0.0
-    off_along = 0.0
-    on_along = 0.0
+    zero = x.dtype.type(0.0)
+    one = x.dtype.type(1.0)
+    keep = x.dtype.type(keep)
+    tau = x.dtype.type(tau)
+    total = 0.0
+    above = 0.0
+    count = 0.0
+    square = 0.0
+    along = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         row = x[start : start + i + 1]
         for j in range(i + 1):
-            term[j] = 0.0
-        for k in range(0, count, 4):
+            term[j] = zero
+        for k in range(0, rank, 4):
             v0 = vectors[k]
             v1 = vectors[k + 1]
             v2 = vectors[k + 2]
             v3 = vectors[k + 3]
-            w0 = weights[k] * v0[i]
-            w1 = weights[k + 1] * v1[i]
-            w2 = weights[k + 2] * v2[i]
-            w3 = weights[k + 3] * v3[i]
+            w0 = x.dtype.type(weights[k] * v0[i])
+            w1 = x.dtype.type(weights[k + 1] * v1[i])
+            w2 = x.dtype.type(weights[k + 2] * v2[i])
+            w3 = x.dtype.type(weights[k + 3] * v3[i])
             for j in range(i + 1):
                 term[j] += w0 * v0[j] + w1 * v1[j] + w2 * v2[j] + w3 * v3[j]
+        sizes = zero
+        large = zero
+        number = zero
+        squares = zero
+        products = zero
         for j in range(i):
             b = row[j]
-            off_along += b * term[j]
+            products += b * term[j]
             a = keep * b + term[j]
             row[j] = a
-            off_square += a * a
+            squares += a * a
             a = abs(a)
-            off += a
-            off_above += a if a > tau else 0.0
-            off_count += 1.0 if a > tau else 0.0
+            sizes += a
+            large += a if a > tau else zero
+            number += one if a > tau else zero
         b = row[i]
-        on_along += b * term[i]
+        along += 2.0 * products + b * term[i]
         a = keep * b + term[i]
         row[i] = a
-        on_square += a * a
+        square += 2.0 * squares + a * a
         a = abs(a)
-        on += a
-        if a > tau:
-            on_above += a
-            on_count += 1.0
-    return (
-        2.0 * off + on,
-        2.0 * off_above + on_above,
-        2.0 * off_count + on_count,
-        2.0 * off_square + on_square,
-        2.0 * off_along + on_along,
-    )
+        total += 2.0 * sizes + a
+        above += 2.0 * large + (a if a > tau else zero)
+        count += 2.0 * number + (one if a > tau else zero)
+    return total, above, count, square, along
 
 
 @fast_jit
 def _above(x, n, tau):
     """Sum and number of the |x| above tau."""
-    off = 0.0
-    on = 0.0
-    off_count = 0.0
-    on_count = 0.0
+    zero = x.dtype.type(0.0)
+    one = x.dtype.type(1.0)
+    tau = x.dtype.type(tau)
+    above = 0.0
+    count = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         row = x[start : start + i + 1]
+        large = zero
+        number = zero
         for j in range(i):
             a = abs(row[j])
-            off += a if a > tau else 0.0
-            off_count += 1.0 if a > tau else 0.0
+            large += a if a > tau else zero
+            number += one if a > tau else zero
         a = abs(row[i])
-        if a > tau:
-            on += a
-            on_count += 1.0
-    return 2.0 * off + on, 2.0 * off_count + on_count
+        above += 2.0 * large + (a if a > tau else zero)
+        count += 2.0 * number + (one if a > tau else zero)
+    return above, count
 
 
 @jit
@@ -221,7 +229,8 @@ def threshold(x, n, bound, tau, total, above, count):
     """tau with sum max(|x| - tau, 0) = bound, 0 where total = sum |x| is within the bound.
 
     Newton's method from a guess: `above` and `count` are the sum and the number of the |x| above it. The function is
-    convex and falls, so after one step tau is below the solution and rises to it.
+    convex and falls, so after one step tau is below the solution and rises to it; when the same entries stay above, it
+    is there.
     """
     if total <= bound:
         return 0.0
@@ -229,8 +238,9 @@ def threshold(x, n, bound, tau, total, above, count):
         above, count = _above(x, n, 0.0)
     for _ in range(_MAX_ROUNDS):
         tau = max((above - bound) / count, 0.0)
+        kept = count
         above, count = _above(x, n, tau)
-        if count == 0.0 or above - count * tau - bound <= _CLOSE * bound:
+        if count in (kept, 0.0):
             break
     return tau
 
@@ -238,70 +248,81 @@ def threshold(x, n, bound, tau, total, above, count):
 @fast_jit
 def squared_clip(x, n, tau):
     """Sum of min(|x|, tau)^2: the squared distance to the l1 ball whose threshold is tau."""
-    off = 0.0
-    on = 0.0
+    zero = x.dtype.type(0.0)
+    tau = x.dtype.type(tau)
+    total = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         row = x[start : start + i + 1]
+        squares = zero
         for j in range(i):
             a = min(abs(row[j]), tau)
-            off += a * a
+            squares += a * a
         a = min(abs(row[i]), tau)
-        on += a * a
-    return 2.0 * off + on
+        total += 2.0 * squares + a * a
+    return total
 
 
 @fast_jit
 def shift(z, x, y, n, of_y, tau):
     """Z = X + of_y Y; answers sum |z|, and sum and number of the |z| above tau."""
-    off = 0.0
-    on = 0.0
-    off_above = 0.0
-    on_above = 0.0
-    off_count = 0.0
-    on_count = 0.0
+    zero = x.dtype.type(0.0)
+    one = x.dtype.type(1.0)
+    of_y = x.dtype.type(of_y)
+    tau = x.dtype.type(tau)
+    total = 0.0
+    above = 0.0
+    count = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         x_row = x[start : start + i + 1]
         y_row = y[start : start + i + 1]
         z_row = z[start : start + i + 1]
+        sizes = zero
+        large = zero
+        number = zero
         for j in range(i):
             a = x_row[j] + of_y * y_row[j]
             z_row[j] = a
             a = abs(a)
-            off += a
-            off_above += a if a > tau else 0.0
-            off_count += 1.0 if a > tau else 0.0
+            sizes += a
+            large += a if a > tau else zero
+            number += one if a > tau else zero
         a = x_row[i] + of_y * y_row[i]
         z_row[i] = a
         a = abs(a)
-        on += a
-        if a > tau:
-            on_above += a
-            on_count += 1.0
-    return 2.0 * off + on, 2.0 * off_above + on_above, 2.0 * off_count + on_count
+        total += 2.0 * sizes + a
+        above += 2.0 * large + (a if a > tau else zero)
+        count += 2.0 * number + (one if a > tau else zero)
+    return total, above, count
 
 
 @fast_jit
 def squared_residual(z, y, n, of_y, tau):
     """||clip(Z, -tau, tau) - of_y Y||^2: with Z = X + of_y Y, what X is away from the projection of Z."""
-    off = 0.0
-    on = 0.0
+    zero = z.dtype.type(0.0)
+    of_y = z.dtype.type(of_y)
+    tau = z.dtype.type(tau)
+    total = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         z_row = z[start : start + i + 1]
         y_row = y[start : start + i + 1]
+        squares = zero
         for j in range(i):
             a = min(max(z_row[j], -tau), tau) - of_y * y_row[j]
-            off += a * a
+            squares += a * a
         a = min(max(z_row[i], -tau), tau) - of_y * y_row[i]
-        on += a * a
-    return 2.0 * off + on
+        total += 2.0 * squares + a * a
+    return total
 
 
 @fast_jit
 def ascend(y, z, n, keep, of_clip, tau):
     """Y = keep Y + of_clip clip(Z, -tau, tau)."""
+    keep = y.dtype.type(keep)
+    of_clip = y.dtype.type(of_clip)
+    tau = y.dtype.type(tau)
     for k in range(n * (n + 1) // 2):
         y[k] = keep * y[k] + of_clip * min(max(z[k], -tau), tau)
 
@@ -312,8 +333,12 @@ def combine(g, x, m, z, n, of_x, of_m, of_clip, tau, v, image):
 
     z - clip(z, -tau, tau) is the projection on the l1 ball: of the projection only tau is needed. Z may be X.
     """
-    off = 0.0
-    on = 0.0
+    zero = g.dtype.type(0.0)
+    of_x = g.dtype.type(of_x)
+    of_m = g.dtype.type(of_m)
+    of_clip = g.dtype.type(of_clip)
+    tau = g.dtype.type(tau)
+    total = 0.0
     for i in range(n):
         start = i * (i + 1) // 2
         g_row = g[start : start + i + 1]
@@ -321,27 +346,29 @@ def combine(g, x, m, z, n, of_x, of_m, of_clip, tau, v, image):
         m_row = m[start : start + i + 1]
         z_row = z[start : start + i + 1]
         here = v[i]
-        along = 0.0
+        along = zero
+        products = zero
         for j in range(i):
             a = x_row[j]
             b = of_x * a + of_m * m_row[j] + of_clip * min(max(z_row[j], -tau), tau)
             g_row[j] = b
-            off += b * a
+            products += b * a
             along += b * v[j]
             image[j] += b * here
         a = x_row[i]
         b = of_x * a + of_m * m_row[i] + of_clip * min(max(z_row[i], -tau), tau)
         g_row[i] = b
-        on += b * a
+        total += 2.0 * products + b * a
         image[i] = along + b * here
-    return 2.0 * off + on
+    return total
 
 
 @fast_part
 def multiply(g, n, v, image):
     """image = G v, four rows a pass."""
+    zero = g.dtype.type(0.0)
     for j in range(n):
-        image[j] = 0.0
+        image[j] = zero
     for block in range(n // 4):
         i = 4 * block
         start = i * (i + 1) // 2
@@ -356,10 +383,10 @@ def multiply(g, n, v, image):
         v1 = v[i + 1]
         v2 = v[i + 2]
         v3 = v[i + 3]
-        s0 = 0.0
-        s1 = 0.0
-        s2 = 0.0
-        s3 = 0.0
+        s0 = zero
+        s1 = zero
+        s2 = zero
+        s3 = zero
         for j in range(i):
             a = first[j]
             b = second[j]
@@ -379,7 +406,7 @@ def multiply(g, n, v, image):
         start = i * (i + 1) // 2
         row = g[start : start + i + 1]
         here = v[i]
-        along = 0.0
+        along = zero
         for j in range(i):
             along += row[j] * v[j]
             image[j] += row[j] * here

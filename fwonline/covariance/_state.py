@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from fwonline import sets
-from fwonline._kernels import lanczos, symmetric
+from fwonline._kernels import lanczos, layout, symmetric
 from fwonline._kernels.room import check_room, longer
 from fwonline.covariance._methods import METHODS
 from fwonline.exceptions import SampleError
@@ -27,10 +27,14 @@ MOST_PRODUCTS = 400
 # The eigenvector's residual relative to its eigenvalue falls with the step: TOLERANCE sqrt(eta).
 TOLERANCE = 0.1
 # No variance is known yet, or it is so small that its inverse overflows.
-TINY = 1e-280
+TINY = {"float64": 1e-280, "float32": 1e-30}
+# The largest value that can be learned.
+LARGEST = {"float64": layout.LARGEST, "float32": 1e15}
 
+# What a step fills, and a checkpoint leaves out.
 _SCRATCH = (
-    "g", "z", "delta", "image", "basis", "block", "on", "off", "low", "work", "idx", "val", "idx_bytes", "val_bytes"
+    "g", "z", "deviation", "delta", "image", "basis", "block", "on", "off", "low", "work",
+    "idx", "val", "idx_bytes", "val_bytes",
 )  # fmt: skip
 # Of the eigenvalues of a step's block in units of the trace.
 _UNIT_TRACE = sets.UnitSimplex(1.0)
@@ -52,6 +56,7 @@ class State:
         batch: int,
         rank: int,
         dual: bool,
+        dtype: str,
         fading: float,
         centre: bool,
         absent_is_mean: bool,
@@ -62,6 +67,7 @@ class State:
         self.batch = batch
         self.rank = rank
         self.dual = dual
+        self.dtype_name = dtype
         self.fading = fading
         self.centre = centre
         self.absent_is_mean = absent_is_mean
@@ -73,9 +79,7 @@ class State:
         self.steps = 0
         self.waiting = 0  # samples since the last step
         self.products = 0  # of a matrix with a vector, in all
-        self.x = np.zeros(0)
-        self.m = np.zeros(0)
-        self.y = np.zeros(0)
+        self.x, self.m, self.y = np.zeros((3, 0), dtype=dtype)
         self.mean = np.zeros(0)
         self.second_moment_trace = 0.0
         self.empirical_l1 = 0.0  # of the second moment, and of those entries that stand clear of noise
@@ -94,13 +98,16 @@ class State:
     # --- room ---
 
     def _scratch(self, capacity: int) -> None:
-        self.g = np.zeros(symmetric.size(capacity))
-        self.z = np.zeros(symmetric.size(capacity) if self.dual else 0)
-        self.delta = np.zeros(capacity)
-        self.image = np.zeros(capacity)
+        dtype = self.dtype_name
+        self.g = np.zeros(symmetric.size(capacity), dtype)
+        self.z = np.zeros(symmetric.size(capacity) if self.dual else 0, dtype)
+        # The sample less its mean is a small difference of numbers that may be large: in double precision.
+        self.deviation = np.zeros(capacity)
+        self.delta = self.deviation if dtype == "float64" else np.zeros(capacity, dtype)
+        self.image = np.zeros(capacity, dtype)
         rows = max(BASIS, self.rank)
-        self.basis = np.zeros((rows, capacity))
-        self.block = np.zeros((-(-self.rank // 4) * 4 if self.rank > 1 else 0, capacity))
+        self.basis = np.zeros((rows, capacity), dtype)
+        self.block = np.zeros((-(-self.rank // 4) * 4 if self.rank > 1 else 0, capacity), dtype)
         self.on, self.off, self.low, self.work = np.zeros((4, rows))
 
     def _buffers(self, count: int) -> None:
@@ -119,7 +126,7 @@ class State:
         if n > self.mean.size:
             # Packed rows only ever grow at the end; features that trickle in cost a copy for every eighth of them.
             capacity = max(n, self.mean.size + self.mean.size // 8, 8)
-            _check_memory(capacity, 5 if self.dual else 3)
+            _check_memory(capacity, (5 if self.dual else 3) * self.x.itemsize)
             self.x, self.m = (longer(a, symmetric.size(capacity)) for a in (self.x, self.m))
             if self.dual:
                 self.y = longer(self.y, symmetric.size(capacity))
@@ -148,8 +155,10 @@ class State:
         self.seen += 1
         share = max(1.0 / self.seen, self.fading)
         square = symmetric.sample(
-            self.n, self.idx, self.val, count, self.mean, self.delta, share, self.centre, self.absent_is_mean
+            self.n, self.idx, self.val, count, self.mean, self.deviation, share, self.centre, self.absent_is_mean
         )
+        if self.delta is not self.deviation:
+            self.delta[: self.n] = self.deviation[: self.n]
         weight = share * (1.0 - share) if self.centre else share
         self.second_moment_trace = (1.0 - share) * self.second_moment_trace + weight * square
         self.method.enter(self, share, weight)
@@ -158,7 +167,7 @@ class State:
 
     def step(self, trace: float, l1: float) -> None:
         """One step on {X PSD, tr X <= trace} with the distance to {||X||_1 <= l1} smoothed."""
-        if trace <= TINY:
+        if trace <= TINY[self.dtype_name]:
             return
         eta, beta = self.method.steps(self.next_step, self.beta0)
         has_dual = self.dual and l1 < math.inf
@@ -289,7 +298,9 @@ class State:
             and self.n <= capacity
             and self.x.size == self.m.size == symmetric.size(capacity)
             and self.y.size == (symmetric.size(capacity) if self.dual else 0)
-            and all(a.dtype == np.float64 and a.flags.c_contiguous for a in (self.x, self.m, self.y, self.mean))
+            and all(a.dtype == self.dtype_name and a.flags.c_contiguous for a in (self.x, self.m, self.y))
+            and self.dtype_name in LARGEST
+            and self.mean.dtype == np.float64
             and self.waiting < self.batch
         )
         if not fits:
@@ -298,9 +309,9 @@ class State:
         self._buffers(64)
 
 
-def _check_memory(n: int, matrices: int) -> None:
-    """Raise before packed matrices of n rows are asked for that this machine cannot hold."""
+def _check_memory(n: int, width: int) -> None:
+    """Raise before packed matrices of n rows, so many bytes for each pair, are asked for that cannot be held."""
     try:
-        check_room(f"the covariance of {n} features", matrices * 8.0 * symmetric.size(n))
+        check_room(f"the covariance of {n} features", float(width) * symmetric.size(n))
     except MemoryError as error:
         raise SampleError(str(error)) from error

@@ -14,7 +14,7 @@ from scipy import linalg
 
 from fwonline._kernels import layout, memory, symmetric
 from fwonline.covariance._methods import METHODS
-from fwonline.covariance._state import State
+from fwonline.covariance._state import LARGEST, State
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.optim.base import check_count
@@ -86,6 +86,10 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
     dual
         Whether a dual matrix takes over from the smoothing: the l1 constraint is met sooner, at the price of two more
         triangles of memory and half as much time again.
+    dtype
+        "float64", or "float32": half the memory, and steps in about half the time from a thousand
+        features on. The estimate is then positive semidefinite and feasible to single precision, values may be at most
+        1e15, and after some ten million samples a new one no longer moves the mean.
     seed
         Seed of the eigenvector iteration's start.
 
@@ -160,6 +164,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         missing: str = "zero",
         rank: int | None = None,
         dual: bool = False,
+        dtype: str = "float64",
         seed: int | None = None,
     ):
         _check_choice("method", method, tuple(METHODS))
@@ -179,6 +184,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         if rank is not None:
             check_count("rank", rank)
         _check_choice("dual", dual, (True, False))
+        _check_choice("dtype", dtype, tuple(LARGEST))
         if l1 is None and not METHODS[method].knows_moment:
             raise ValueError(f"method={method!r} keeps no empirical covariance to take an l1 norm from: give l1")
         if l1 is not None and l1_fraction is not None:
@@ -200,6 +206,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         self.missing = missing
         self.rank = rank
         self.dual = dual
+        self.dtype = dtype
         self.seed = seed
         self._features = FeatureIndex()
         self._state = State(
@@ -208,6 +215,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
             batch=int(batch),
             rank=METHODS[method].rank if rank is None else int(rank),
             dual=bool(dual),
+            dtype=dtype,
             fading=float(fading_factor),
             centre=bool(center),
             absent_is_mean=missing == "mean",
@@ -242,15 +250,16 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         Raises
         ------
         SampleError
-            For a value that is no finite number of at most 1e100, or more features than memory has room for; the
-            estimate is then as it was before.
+            For a value that is no finite number of at most 1e100 (1e15 with ``dtype="float32"``), or more features
+            than memory has room for; the estimate is then as it was before.
         """
         state, features = self._state, self._features
         known = len(features)
         try:
             count = features.load(x, state)  # type: ignore[arg-type]
-            if memory.check_values(state.val.view(np.int64), 0, count, 0.0)[0] != layout.OK:
-                raise SampleError(describe(x))
+            status, largest = memory.check_values(state.val.view(np.int64), 0, count, 0.0)
+            if status != layout.OK or largest > LARGEST[self.dtype]:
+                raise SampleError(self._describe(x))
         except Exception:
             features.forget(known, state)  # type: ignore[arg-type]
             raise
@@ -296,7 +305,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         self._learn_matrix(array, range(array.shape[1]))
 
     def _learn_matrix(self, X: NDArray[np.float64], names: Sequence[typing.Any]) -> None:
-        bad = np.flatnonzero(~(np.abs(X) <= layout.LARGEST).all(axis=1))
+        bad = np.flatnonzero(~(np.abs(X) <= LARGEST[self.dtype]).all(axis=1))
         good = int(bad[0]) if bad.size else len(X)
         state = self._state
         if good:
@@ -308,7 +317,16 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
             state.val[: len(names)] = row
             self._learn(len(names))
         if bad.size:
-            raise SampleError(f"row {good}: {describe(dict(zip(names, X[good].tolist(), strict=True)))}")
+            raise SampleError(f"row {good}: {self._describe(dict(zip(names, X[good].tolist(), strict=True)))}")
+
+    def _describe(self, x: dict) -> str | None:
+        """What is wrong with a sample."""
+        largest = LARGEST[self.dtype]
+        return describe(x) or next(
+            f"feature {name!r} is {value!r}; expected a number of at most {largest:g} in size with dtype={self.dtype!r}"
+            for name, value in x.items()
+            if abs(value) > largest
+        )
 
     def _learn(self, count: int) -> None:
         """Learn the sample that stands in the state's buffers."""

@@ -255,6 +255,35 @@ def test_symmetry_and_eigenvalues_survive_a_hundred_thousand_steps(settings, cou
     assert model._state.empirical_l1 == pytest.approx(np.abs(empirical).sum(), rel=1e-9)
 
 
+@pytest.mark.parametrize("settings", [{"rank": 1}, {"dual": True}], ids=str)
+def test_single_precision_does_as_well_up_to_its_rounding(settings):
+    samples, truth = blocks(60, 400, shift=100.0)
+    double, single = (SHCGMCovariance(**settings, dtype=dtype, seed=0) for dtype in ("float64", "float32"))
+    for model in (double, single):
+        model.learn_arrays(samples)
+    state = single._state
+    assert {a.dtype for a in (state.x, state.m, state.y, state.g, state.basis)} == {np.dtype(np.float32)}
+    np.testing.assert_allclose(state.m, double._state.m, rtol=1e-3, atol=1e-5 * np.trace(truth))
+    x = single.to_numpy()
+    assert relative_error(x, truth) == pytest.approx(relative_error(double.to_numpy(), truth), rel=0.3)
+    assert (x == x.T).all()
+    assert np.linalg.eigvalsh(x)[0] >= -1e-6 * np.trace(x)
+    assert np.abs(single.feasible()).sum() <= single._l1_bound * (1 + 1e-5)
+    assert single.gap == pytest.approx(double.gap, rel=0.5)
+
+
+def test_what_single_precision_cannot_hold_is_refused():
+    model = SHCGMCovariance(dtype="float32", seed=0)
+    model.update({"a": 1.0})
+    before = codec.dumps(model)
+    with pytest.raises(SampleError, match=r"feature 'a' is 2000000000000000.0; expected a number of at most 1e\+15"):
+        model.update({"a": 2e15, "b": 1.0})
+    with pytest.raises(SampleError, match="row 1: feature 0 is 1e"):
+        model.learn_arrays([[1.0], [1e20]])
+    assert codec.dumps(model) != before  # row 0 was learned
+    assert model.n_samples == 2
+
+
 # --- river's interface ---
 
 
@@ -417,6 +446,7 @@ def test_rows_before_a_bad_one_are_learned():
         {"trace": True},
         {"rank": 0},
         {"dual": "yes"},
+        {"dtype": "float16"},
     ],
 )
 def test_bad_parameters_are_named(settings):
@@ -454,7 +484,12 @@ def test_huge_and_tiny_values_change_the_scale_alone(scale, settings):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"method": "shcgm", "l1": 30.0, "batch": 4}, {"fading_factor": 0.01, "rank": 1}, {"dual": True, "batch": 3}],
+    [
+        {},
+        {"method": "shcgm", "l1": 30.0, "batch": 4},
+        {"fading_factor": 0.01, "rank": 1},
+        {"dual": True, "batch": 3, "dtype": "float32"},
+    ],
 )
 @pytest.mark.parametrize("copy", [lambda m: codec.loads(codec.dumps(m)), lambda m: pickle.loads(pickle.dumps(m))])
 def test_a_copy_goes_on_to_the_bit(settings, copy):

@@ -116,10 +116,10 @@ def _newton_rounds(before: NDArray, after: NDArray, l1: float) -> int:
         above = sizes[sizes > tau]
         rounds = 0
         while True:
-            tau = max((above.sum() - l1) / above.size, 0.0)
+            tau, kept = max((above.sum() - l1) / above.size, 0.0), above.size
             above = sizes[sizes > tau]
             rounds += 1
-            if above.sum() - above.size * tau - l1 <= 1e-12 * l1:
+            if above.size in (kept, 0):
                 break
     return rounds
 
