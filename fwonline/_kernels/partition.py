@@ -11,8 +11,8 @@ __all__ = ["add_block", "combine", "move", "read_row", "times", "write_row"]
 
 
 @jit
-def add_block(d, chosen, points, weight):
-    """D += weight times the squared distances of the chosen points, given in ascending order."""
+def add_block(d, chosen, points, keep, weight):
+    """D = keep D + weight times the squared distances, for pairs of the chosen points, given in ascending order."""
     for a in range(chosen.size):
         i = chosen[a]
         start = i * (i + 1) // 2
@@ -22,7 +22,7 @@ def add_block(d, chosen, points, weight):
             for f in range(points.shape[1]):
                 gap = points[i, f] - points[j, f]
                 total += gap * gap
-            d[start + j] += weight * total
+            d[start + j] = keep * d[start + j] + weight * total
 
 
 @fast_jit

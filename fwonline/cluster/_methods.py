@@ -1,43 +1,54 @@
-"""How much of a step's block of distances to take in, how far to step, how much to smooth."""
+"""What a step's block of distances says of all of them, how far to step, how much to smooth."""
 
 from __future__ import annotations
 
 import typing
 
+from fwonline._kernels import partition
 from fwonline.optim.schedules import EXACT, STOCHASTIC, momentum
+
+if typing.TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fwonline.cluster._relaxation import Relaxation
 
 __all__ = ["METHODS", "Method"]
 
 
 class Method(typing.Protocol):
-    """The schedules of one method; without state of its own."""
+    """One way; without state of its own."""
 
-    def share(self, k: int) -> float:
-        """Of step k's block in the gradient estimate."""
+    def see(self, state: Relaxation, chosen: NDArray[np.integer]) -> None:
+        """Take the distances of the chosen points into the estimate of all."""
 
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
         """Step and smoothing of step number k = 1, 2, ...; `unit`: an entry of a partition over a mean distance."""
 
 
 class Mean:
-    """The running mean of the blocks, all unbiased for the same distances; the steps of HCGM.
+    """The mean of what was seen of each pair, which is its distance, and 0 for a pair not seen; the steps of HCGM.
 
+    The mean over all blocks, each scaled to be unbiased, would be further off: how often a pair was drawn shows in it.
     With the smoothing in its natural unit, neither the number of points nor the scale of features asks for another
     beta0.
     """
 
-    def share(self, k: int) -> float:
-        return 1.0 / k
+    def see(self, state: Relaxation, chosen: NDArray[np.integer]) -> None:
+        partition.add_block(state.d, chosen, state.points, 0.0, 1.0)
 
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
         return EXACT.eta(k), EXACT.beta(k, beta0 * unit)
 
 
 class Momentum:
-    """Algorithm 1 of Locatello et al. 2019."""
+    """Algorithm 1 of Locatello et al. 2019, on blocks scaled to be unbiased."""
 
-    def share(self, k: int) -> float:
-        return momentum(k)
+    def see(self, state: Relaxation, chosen: NDArray[np.integer]) -> None:
+        n, size, rho = state.n, chosen.size, momentum(state.steps + 1)
+        state.fade(1.0 - rho)
+        unbiased = n * (n - 1) / (size * (size - 1))
+        partition.add_block(state.d, chosen, state.points, 1.0, rho * unbiased / state.d_scale)
 
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
         return STOCHASTIC.eta(k), STOCHASTIC.beta(k, beta0)

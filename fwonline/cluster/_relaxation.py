@@ -111,7 +111,7 @@ class Relaxation:
         """See the distances of a batch of points, and take a step."""
         n, k, method = self.n, self.steps + 1, METHODS[self.method]
         eta, beta = method.steps(k, self.beta0, self._unit())
-        self._see(method.share(k))
+        method.see(self, np.sort(self.rng.choice(n, min(self.batch, n), replace=False)))
         start = self._basis[0]
         noise = self.rng.standard_normal(n)
         start[:n] = 0.5 / math.sqrt(noise @ noise) * noise + self.v[:n]
@@ -140,20 +140,12 @@ class Relaxation:
         mean = 2.0 * float(((points - points.mean(axis=0)) ** 2).sum()) / (self.n - 1)
         return self.n_clusters / (self.n * mean) if mean > 0.0 else 1.0
 
-    def _see(self, share: float) -> None:
-        """The estimate of D moves by `share` towards a block's, which is unbiased for it."""
-        n, size = self.n, min(self.batch, self.n)
-        chosen = np.sort(self.rng.choice(n, size, replace=False))
-        if share == 1.0:
-            self.d[:] = 0.0
-            self.d_scale = 1.0
-        else:
-            self.d_scale *= 1.0 - share
+    def fade(self, keep: float) -> None:
+        """The estimate of D becomes so much of itself."""
+        self.d_scale *= keep
         if self.d_scale < _LEAST_SCALE:
             self.d *= self.d_scale
             self.d_scale = 1.0
-        unbiased = n * (n - 1) / (size * (size - 1))
-        partition.add_block(self.d, chosen, self.points, share * unbiased / self.d_scale)
 
     # --- what X says ---
 

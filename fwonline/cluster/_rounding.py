@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["assign", "matched", "places", "value"]
+__all__ = ["assign", "lloyd", "matched", "means", "places", "value"]
 
 _MOST_ROUNDS = 50
 _STARTS = 10
@@ -35,7 +35,7 @@ def places(points: Points, count: int) -> NDArray[np.intp]:
     rng = np.random.default_rng(0)
     best, least = np.zeros(len(points), dtype=np.intp), np.inf
     for start in range(_STARTS):
-        labels, cost = _lloyd(points, points[_greedy(squares, count) if start == 0 else _spread(squares, count, rng)])
+        labels, cost = lloyd(points, points[_greedy(squares, count) if start == 0 else _spread(squares, count, rng)])
         if cost < least:
             best, least = labels, cost
     return best
@@ -61,7 +61,8 @@ def _spread(squares: Points, count: int, rng: np.random.Generator) -> list[int]:
     return chosen
 
 
-def _lloyd(points: Points, centres: Points) -> tuple[NDArray[np.intp], float]:
+def lloyd(points: Points, centres: Points) -> tuple[NDArray[np.intp], float]:
+    """Labels about centres that have become the means of their points, and the sum of squared distances to them."""
     labels = assign(points, centres)
     for _ in range(_MOST_ROUNDS):
         centres = means(points, labels, centres)

@@ -32,10 +32,12 @@ class SHCGMKMeans(base.Clusterer):
     for the squared distances D of the points (Peng and Wei 2007). `n_points` points, a uniform sample of the stream
     (all of it while it is short), take part in X. Every `batch` samples a conditional gradient step sees the distances
     of `batch` random ones of them, then X is rounded as Mixon, Villar and Ward do: the points as X mixes them lie at
-    few places; each point joins the nearest of `n_clusters` of these. Labels are kept from one rounding to the next.
+    few places; each point joins the nearest of `n_clusters` of these. Lloyd's iterations over the points held go on
+    from there, and from the clusters before; the better of the two are the clusters. Labels are kept from one rounding
+    to the next.
 
-    A point that enters takes the row of X of the point nearest to it. `method="mean"` estimates D by the running mean
-    of the blocks seen, `method="shcgm"` as Algorithm 1 of Locatello et al. does. A step costs O(n_points^2), about
+    A point that enters takes the row of X of the point nearest to it. `method="mean"` keeps every distance that it has
+    seen, `method="shcgm"` estimates D as Algorithm 1 of Locatello et al. does. A step costs O(n_points^2), about
     ten products of a matrix of that size with a vector; memory is 12 bytes times n_points^2.
 
     Features are used as they are: a scaler before this makes them count alike.
@@ -115,6 +117,7 @@ class SHCGMKMeans(base.Clusterer):
         self._features: dict[typing.Any, int] = {}
         self._relaxation = Relaxation(n_clusters, method, batch, float(beta0), seed)
         self._centres = np.zeros((0, 0))
+        self._rounded = math.nan
         self._waiting = 0
         self.n_samples = 0
 
@@ -197,11 +200,14 @@ class SHCGMKMeans(base.Clusterer):
         # a label without a point, as where all points are equal, stands at the mean of all
         nowhere = np.tile(points.mean(axis=0), (self.n_clusters, 1))
         centres = _rounding.means(points, labels, nowhere)
+        self._rounded = _rounding.value(points, _rounding.assign(points, centres))
+        starts = [centres]
         if self._centres.size:
-            before = np.zeros(centres.shape)
-            before[:, : self._centres.shape[1]] = self._centres
-            centres = _rounding.matched(centres, before)
-        self._centres = centres
+            starts.append(np.zeros(centres.shape))
+            starts[1][:, : self._centres.shape[1]] = self._centres
+        found = [(*_rounding.lloyd(points, start), start) for start in starts]
+        labels, _, start = min(found, key=lambda clusters: clusters[1])
+        self._centres = _rounding.matched(_rounding.means(points, labels, start), starts[-1])
 
     # --- answers ---
 
@@ -221,7 +227,7 @@ class SHCGMKMeans(base.Clusterer):
 
     @property
     def value(self) -> float:
-        """<D, X> of the rounded clusters over the points held, twice their k-means cost; NaN before the first step.
+        """<D, X> of the clusters over the points held, twice their k-means cost; NaN before the first step.
 
         The relaxation's minimum bounds it from below.
         """
@@ -230,6 +236,11 @@ class SHCGMKMeans(base.Clusterer):
             return math.nan
         points = relaxation.points[: relaxation.n, : self._centres.shape[1]]
         return _rounding.value(relaxation.points[: relaxation.n], _rounding.assign(points, self._centres))
+
+    @property
+    def rounded_value(self) -> float:
+        """What `value` was for the clusters that X rounded to last, before Lloyd's iterations; NaN before the first."""
+        return self._rounded
 
     @property
     def objective(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from river import checks
 
-from fwonline import cluster
+from fwonline import cluster, datasets
 from fwonline._kernels import room
 from fwonline.cluster import _relaxation, _rounding
 from fwonline.exceptions import SampleError
@@ -37,20 +37,21 @@ def distances(P):
 
 
 def literal(P, method, *, k, beta0, batch, seed, steps):
-    """Algorithm 1 of Locatello et al., or HCGM on the mean of the blocks, with full eigendecompositions."""
+    """Algorithm 1 of Locatello et al., or HCGM on the distances seen, with full eigendecompositions."""
     rng = np.random.default_rng(seed)
     N, D = len(P), distances(P)
     X, d, one = np.zeros((N, N)), np.zeros((N, N)), np.ones(N)
     unit = k / (N * D.sum() / (N * (N - 1)))
     for t in range(1, steps + 1):
         chosen = rng.choice(N, batch, replace=False)
-        block = np.zeros((N, N))
-        block[np.ix_(chosen, chosen)] = N * (N - 1) / (batch * (batch - 1)) * D[np.ix_(chosen, chosen)]
+        block = np.ix_(chosen, chosen)
         if method == "mean":
-            eta, beta, rho = 2 / (t + 1), beta0 * unit / math.sqrt(t + 1), 1 / t
+            eta, beta = 2 / (t + 1), beta0 * unit / math.sqrt(t + 1)
+            d[block] = D[block]
         else:
             eta, beta, rho = 9 / (t + 8), beta0 / math.sqrt(t + 8), 4 / (t + 7) ** (2 / 3)
-        d = (1 - rho) * d + rho * block
+            d *= 1 - rho
+            d[block] += rho * N * (N - 1) / (batch * (batch - 1)) * D[block]
         rows = np.outer(X @ one - one, one)
         V = d + (X - np.maximum(X, 0) + (rows + rows.T) / 2) / beta
         rng.standard_normal(N)  # what the eigenvector's start takes
@@ -119,6 +120,16 @@ def test_finds_the_clusters(method):
     held = ours._relaxation.points[: ours._relaxation.n]
     best = _rounding.value(held, _rounding.assign(held, CENTRES))
     assert ours.value == pytest.approx(best, rel=0.02)
+
+
+def test_a_stream_ends_at_the_best_partition_and_never_falls_behind_its_rounding():
+    ours = model(n_clusters=5, n_points=200, batch=50)
+    for t, (x, _) in enumerate(datasets.GaussianMixture(n_clusters=5, seed=3).take(1000), 1):
+        ours.learn_one(x)
+        if t % 50 == 0:
+            assert ours.value <= ours.rounded_value * (1 + 1e-9)
+    held = ours._relaxation.points[:200]
+    assert ours.value <= 1.001 * _rounding.value(held, _rounding.places(held, 5))
 
 
 def test_the_gap_closes_on_the_relaxation():

@@ -58,7 +58,7 @@ class Line:
         out: list[tuple[float, ...]] = []
         for steps in at:
             model.advance(steps - model.n_steps)
-            out.append((model.objective, *model.infeasibility, model.value))
+            out.append((model.objective, *model.infeasibility, model.rounded_value))
         return out
 
 
