@@ -87,9 +87,9 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         Whether a dual matrix takes over from the smoothing: the l1 constraint is met sooner, at the price of two more
         triangles of memory and half as much time again.
     dtype
-        "float64", or "float32": half the memory, and steps in about half the time from a thousand
-        features on. The estimate is then positive semidefinite and feasible to single precision, values may be at most
-        1e15, and after some ten million samples a new one no longer moves the mean.
+        "float64", or "float32": half the memory, and steps in about half the time from a thousand features on. The
+        estimate is then positive semidefinite and feasible to single precision, values may be at most 1e15, and beyond
+        some ten million samples, all weighed alike, a new one hardly counts.
     seed
         Seed of the eigenvector iteration's start.
 

@@ -34,6 +34,6 @@ def test_the_cost_is_drawn_with_its_table(tmp_path, capsys):
     paths = covariance_cost.draw(tmp_path / "cost", quick=True)
     assert all(path.stat().st_size for path in paths)
     header, *rows = paths[0].read_text().splitlines()
-    assert header.startswith("n,vertex,block,dual,literal,")
+    assert header.startswith("n,vertex,block,dual,single,literal,")
     assert [row.split(",")[0] for row in rows] == ["20", "40"]
     assert "| 40 |" in capsys.readouterr().out

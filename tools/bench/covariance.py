@@ -61,6 +61,7 @@ class Step:
     vertex: float  # ours, rank=1: the literal version's algorithm
     block: float  # ours, the default
     dual: float  # ours, the default with dual=True
+    single: float  # ours, the default with dtype="float32"
     literal: float
     products: float  # of rank=1
     rounds: float  # of Newton's method for the l1 threshold
@@ -78,7 +79,7 @@ def step(n: int, warm: int, count: int) -> Step:
     trace, l1 = float(np.trace(stream.covariance)), float(np.abs(stream.covariance).sum())
     ours = [
         covariance.SHCGMCovariance(trace, l1, center=False, seed=0, **settings)
-        for settings in ({"rank": 1}, {}, {"dual": True})
+        for settings in ({"rank": 1}, {}, {"dual": True}, {"dtype": "float32"})
     ]
     for model in ours:
         model.learn_arrays(X[:warm])
@@ -97,14 +98,14 @@ def step(n: int, warm: int, count: int) -> Step:
                 for w in turn:
                     update(w)
             seconds_of.append(seconds() / len(turn))
-    by_vertex, by_block, by_dual, by_literal = (float(np.median(seconds_of)) for seconds_of in times)
+    by_vertex, by_block, by_dual, by_single, by_literal = (float(np.median(seconds_of)) for seconds_of in times)
     products = (vertex.n_products - products) / count
     rounds = []
     for w in X[warm + count :]:
         before = np.abs(vertex.to_numpy()).ravel()
         vertex.learn_arrays(w[None])
         rounds.append(_newton_rounds(before, np.abs(vertex.to_numpy()).ravel(), l1))
-    return Step(n, by_vertex, by_block, by_dual, by_literal, products, float(np.mean(rounds)))
+    return Step(n, by_vertex, by_block, by_dual, by_single, by_literal, products, float(np.mean(rounds)))
 
 
 def _newton_rounds(before: NDArray, after: NDArray, l1: float) -> int:
@@ -162,7 +163,8 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     for n, warm, count in sizes:
         now = step(n, warm, count)
         theirs = "numpy, eigsh 1e-6"
-        for what, ours in ((", rank=1", now.vertex), ("", now.block), (", dual=True", now.dual)):
+        versions = {", rank=1": now.vertex, "": now.block, ", dual=True": now.dual, ", float32": now.single}
+        for what, ours in versions.items():
             yield faster(f"covariance step, n = {n}{what}", ours, theirs, now.literal, now.literal / ours, wanted)
         # what a step walks through: X, S and the gradient
         triangle = 8 * n * (n + 1) // 2
@@ -170,7 +172,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         if n == 1000:
             moved = f"{now.triangles:.1f} triangles at one core's bandwidth"
             yield within(f"covariance step, n = {n}, rank=1", now.vertex, moved, floor, now.vertex / floor, 1.5)
-        times = (duration(t) for t in (now.vertex, now.block, now.dual, now.literal))
+        times = (duration(t) for t in (now.vertex, now.block, now.dual, now.single, now.literal))
         rows.append((n, *times, f"{now.products:.1f}", f"{now.rounds:.1f}", f"{now.triangles:.1f}", duration(floor)))
     for n, count, least in ((20, 40, None),) if settings.quick else ((100, 400, 3.0), (300, 100, 30.0)):
         mine, river_seconds = _against_river(n, count)
@@ -184,7 +186,18 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         )
     yield Table(
         "covariance: cost against n",
-        ("n", "rank=1", "default", "dual=True", "literal", "products", "Newton", "triangles moved", "at bandwidth"),
+        (
+            "n",
+            "rank=1",
+            "default",
+            "dual=True",
+            "float32",
+            "literal",
+            "products",
+            "Newton",
+            "triangles moved",
+            "at bandwidth",
+        ),
         rows,
         (
             "block covariance, trace and l1 norm of the truth, method mean; medians of turns of 5 steps",

@@ -21,6 +21,7 @@ _LINES = (
     ("literal", "numpy and eigsh", drawing.BLACK),
     ("dual", "with dual", drawing.PURPLE),
     ("block", "default", drawing.VERMILION),
+    ("single", "float32", drawing.GREEN),
     ("vertex", "one direction", drawing.ORANGE),
 )
 
