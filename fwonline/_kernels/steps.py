@@ -72,7 +72,7 @@ def bounds(num, cnt, j):
 
 
 @fast_jit
-def _sums(u, w):
+def sums(u, w):
     """max |u|, <u, w>, ||w||^2."""
     top = 0.0
     dot = 0.0
@@ -94,7 +94,7 @@ def dot(u, w, d):
 
 
 @fast_jit
-def _norm(u, top):
+def norm(u, top):
     """||u||, where top = max |u| > 0 keeps squares from over- and underflowing."""
     total = 0.0
     inverse = 1.0 / top
@@ -135,7 +135,7 @@ def _coordinate_direction(v, u, rank, bound, group, num, cnt):
 @jit
 def _dense_direction(v, u, num, cnt):
     d = cnt[D]
-    top, dot, square = _sums(u[:d], v[:d])
+    top, dot, square = sums(u[:d], v[:d])
     num[DOT] = dot
     num[W_SQ] = square
     is_none = top < SMALLEST_GRADIENT
@@ -148,10 +148,10 @@ def _dense_direction(v, u, num, cnt):
         num[DIST_SQ] = 0.0
         return
     if cnt[SET] == L2:
-        norm = _norm(u[:d], top)
-        factor = -num[SET_P] / norm
+        size = norm(u[:d], top)
+        factor = -num[SET_P] / size
         num[ATOM] = factor
-        support = factor * norm * norm
+        support = factor * size * size
         distance = num[SET_P] * num[SET_P] - 2.0 * factor * dot + square
     else:
         for j in range(d):
@@ -257,12 +257,12 @@ def upkeep(v, u, num, cnt):
         if size > num[SET_P] or (kind == SIMPLEX and size > 0.0):
             shrink = num[SET_P] / size
     elif kind == L2:
-        _top, _, square = _sums(w, w)
+        _top, _, square = sums(w, w)
         if square > num[SET_P] * num[SET_P]:
             shrink = num[SET_P] / math.sqrt(square)
     if shrink != 1.0:
         w *= shrink
-    _, dot, square = _sums(u[:d], w)
+    _, dot, square = sums(u[:d], w)
     num[DOT] = dot
     num[W_SQ] = square
 

@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels import coordinates, layout, memory
+from fwonline._kernels import coordinates, layout, memory, steps
 from fwonline._kernels.layout import (
     BATCH,
     DIAMETER,
@@ -30,10 +30,11 @@ from fwonline._kernels.layout import (
     W_SQ,
     D,
     T,
+    fast_jit,
     jit,
     part,
 )
-from fwonline._kernels.steps import SMALLEST_GRADIENT, advance, direction, step_size, upkeep
+from fwonline._kernels.steps import advance, direction, step_size, upkeep
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.regret_run import RegretRun, check_gradient_bound, shortened
 from fwonline.optim.run import GENERIC
@@ -60,26 +61,19 @@ def enter(u, cnt, idx, val, start, stop, alpha):
 def prepare(v, u, bound, group, num, cnt):
     """The sums and bounds that ``direction`` reads, after all of u has changed; answers ||u||, without overflow."""
     d = cnt[D]
-    scale = num[W_SCALE]
-    top = 0.0
-    dot = 0.0
-    square = 0.0
-    for j in range(d):
-        w = scale * v[j]
-        top = max(top, abs(u[j]))
-        dot += u[j] * w
-        square += w * w
-    num[DOT] = dot
-    num[W_SQ] = square
+    top, dot, square = steps.sums(u[:d], v[:d])
+    num[DOT] = dot * num[W_SCALE]
+    num[W_SQ] = square * num[W_SCALE] * num[W_SCALE]
     if cnt[SET] <= UNIT_SIMPLEX:
         coordinates.rebuild(cnt[SET], u, bound, group, d)
-    if top < SMALLEST_GRADIENT:
-        return 0.0
-    total = 0.0
-    for j in range(d):
-        x = u[j] / top
-        total += x * x
-    return top * math.sqrt(total)
+    return steps.norm(u[:d], top) if top >= steps.SMALLEST_GRADIENT else 0.0
+
+
+@fast_jit
+def subtract(v, scale, y, u):
+    """u = w - y."""
+    for j in range(u.size):
+        u[j] = scale * v[j] - y[j]
 
 
 @jit
@@ -120,8 +114,8 @@ def most_steps(num):
 def approach(v, u, rank, bound, group, num, cnt, y, eps):
     """Frank-Wolfe on ||w - y||^2 / 2, whose gradient u is: whether w came near y before the gap fell to eps."""
     for _ in range(most_steps(num)):
-        for j in range(cnt[D]):
-            u[j] = num[W_SCALE] * v[j] - y[j]
+        d = cnt[D]
+        subtract(v[:d], num[W_SCALE], y[:d], u[:d])
         distance = prepare(v, u, bound, group, num, cnt)
         if distance * distance <= 3.0 * eps:
             return True
