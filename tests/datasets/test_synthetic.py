@@ -84,12 +84,12 @@ def test_sparse_linear_targets_come_from_the_true_weights(width):
         drift_fraction=0.4,
         seed=1,
     )
-    X, y = stream.to_arrays(3000)
-    W = np.array([stream.true_weights(t) for t in range(3000)])
+    X, y = stream.to_arrays(1000)
+    W = np.array([stream.true_weights(t) for t in range(1000)])
     np.testing.assert_allclose(y, np.einsum("ij,ij->i", X, W), rtol=1e-10, atol=1e-12)
     norms = np.abs(W).sum(axis=1)
     assert norms.max() <= 2.5 * (1 + 1e-12)
-    settled = np.arange(3000) % 40 >= width
+    settled = np.arange(1000) % 40 >= width
     np.testing.assert_allclose(norms[settled], 2.5)
     assert set((W[settled] != 0).sum(axis=1)) <= {5}
 
