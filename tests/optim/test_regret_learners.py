@@ -90,6 +90,19 @@ def test_the_adaptive_bound_in_every_window_and_the_linear_minimisations(kind, c
         assert model.optimizer.n_steps == model.optimizer.n_gradients == n
 
 
+@pytest.mark.parametrize("constraint", [SIMPLEX, BALL, sets.L2Ball(1.0), sets.KSparseBall(2, 1.0)], ids=repr)
+def test_linear_minimisations_are_counted_one_by_one(constraint):
+    X = adversarial("noise", n=60)
+    model = FWRegressor(constraint, optim.AdaptiveOFW(40, 4, 1e-2), loss=Linear())
+    oracle = AdaptiveOFWOracle(constraint, Linear(), None, X.shape[1], horizon=40, block=4, tolerance=1e-2)
+    for x in X:
+        model.learn_one(dict(enumerate(x.tolist())), 1.0)
+        oracle.learn(x, 1.0)
+    np.testing.assert_allclose(model._run.weights, oracle.w, rtol=0, atol=1e-10)
+    assert model.optimizer.n_lmo == oracle.n_lmo > 15
+    assert (model.optimizer.n_steps, model.optimizer.n_exact_gradients) == (60, 0)
+
+
 def drifting(n=1_500, d=12, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(3 * n, d))
