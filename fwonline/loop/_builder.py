@@ -35,7 +35,7 @@ _LOOP = (
     *("max_pending", "expire_items", "expire_seconds", "check_values"),
 )
 # The table [group]: these parameters of `GroupLoop`.
-_GROUP = ("states", "merge_every")
+_GROUP = ("states", "merge_every", "transactional")
 
 
 class _Unopened(Sink):
@@ -167,7 +167,9 @@ class Builder:
             if key in known and (expected := _classes.expected_type(known[key], value)):
                 self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
         states = Path(str(spec.get("states", "states"))).expanduser()
-        return {**spec, "states": states if self.shared is None else self.shared / states}
+        # Sinks that are not opened cannot say whether they take part in a transaction.
+        transactional = self.output is not None and spec.get("transactional", False)
+        return {**spec, "transactional": transactional, "states": self.shared / states if self.shared else states}
 
     def section_model(self) -> Any:
         path: KeyPath = ("model",)

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
-from fwonline.stream.base import Rejected, Sample
+from fwonline.stream.base import Rejected, Sample, Sink
 
 __all__ = ["NotOurs", "Place", "SharedSource", "Turn"]
 
@@ -94,6 +94,17 @@ class SharedSource(abc.ABC):
             When the group has given the partitions to somebody else.
 
         """
+
+    def transact(self, sinks: list[Sink]) -> None:
+        """Let what is written to the sinks count with the next commit, or never.
+
+        Raises
+        ------
+        ValueError
+            When the source cannot do that, or not with these sinks.
+
+        """
+        raise ValueError(f"{type(self).__name__} knows no transactions")
 
     @property
     @abc.abstractmethod

@@ -55,3 +55,26 @@ def test_a_group_stops_where_the_topic_ended_when_it_began(trial):
     assert summary.n >= 200  # what was not committed before a rebalance is taken again
     assert not summary.interrupted
     agree(trial, replays=0)
+
+
+@pytest.mark.slow
+def test_with_transactions_predictions_come_once_to_who_reads_what_is_committed(real_kafka, tmp_path):
+    name = f"fwonline-test-group-{os.getpid()}-{os.urandom(3).hex()}"
+    with Trial(real_kafka, tmp_path, name, seed=4, predictions=True, transactional=True) as trial:
+        trials.kill(trial, kills=1, samples=400, pause=0.8, say=print)
+        agree(trial, replays=1)
+        origins = trial.predicted()
+    assert len(origins) == len(set(origins)) == 400
+
+
+def test_a_transaction_wants_sinks_at_the_same_brokers(tmp_path):
+    from fwonline.loop import GroupLoop
+    from fwonline.stream import CallbackSink, KafkaGroupSource, KafkaSink
+    from tools.soak.worker import make_model
+
+    source = KafkaGroupSource("t", "127.0.0.1:1", group="g")
+    for sink in (CallbackSink(print), KafkaSink("out", "127.0.0.1:2")):
+        with pytest.raises(
+            ValueError, match=r"transactional: expected sinks that write to Kafka at 127.0.0.1:1, found"
+        ):
+            GroupLoop(source, make_model(), sinks=[sink], states=tmp_path, transactional=True)

@@ -158,6 +158,7 @@ class RealCluster(Cluster):
             # A test waits for none of the delays that keep a large cluster calm.
             "group.initial.rebalance.delay.ms": 0,
             "group.min.session.timeout.ms": 500,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
             "controlled.shutdown.retry.backoff.ms": 500,
             # After a crash a node can come back when the controller has given up the one that was.
             "broker.heartbeat.interval.ms": 300,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwonline.loop import EventLoop, PartitionStates, codec
-from fwonline.stream import KafkaSource
+from fwonline.stream import KafkaSource, Sample
 from tools.kafka import Cluster
 from tools.soak.worker import Job, Worker, make_model, make_monitors
 
@@ -40,6 +40,8 @@ class Trial:
         Of everything that is random here.
     client
         Further settings for the workers' clients.
+    predictions
+        Whether the workers write predictions, to a topic of that name with `.out` behind.
     options
         Of the workers' `GroupLoop`.
     """
@@ -52,6 +54,7 @@ class Trial:
         partitions: int = 4,
         seed: int = 1,
         client: dict[str, Any] | None = None,
+        predictions: bool = False,
         **options: Any,
     ) -> None:
         # Compiled now and kept on disk: a worker that compiles does not come back to the group for half a minute.
@@ -61,9 +64,11 @@ class Trial:
         self.rng = np.random.default_rng(seed)
         self.partitions = cluster.create_topic(name, partitions)
         settings = {**SESSION, **cluster.consumer, **(client or {})}
-        self.job = Job(
-            name, cluster.bootstrap, f"{name}-group", folder, settings, options={"checkpoint_every": 0.2, **options}
-        )
+        out = f"{name}.out" if predictions else None
+        if out is not None:
+            cluster.create_topic(out)
+        options = {"checkpoint_every": 0.2, **options}
+        self.job = Job(name, cluster.bootstrap, f"{name}-group", folder, settings, options, out)
         self.written = [0] * self.partitions  # messages by partition
         self.total = 0  # of all ids
         self.workers: list[Worker] = []
@@ -194,6 +199,19 @@ class Trial:
         for partition in range(self.partitions):
             name = f"{self.job.topic}[{partition}]"
             yield states.read(name, places[name].note or "")
+
+    def predicted(self) -> list[str]:
+        """The origin of each prediction, as a reader of what is committed sees them."""
+        assert self.job.predictions is not None
+        source = KafkaSource(
+            self.job.predictions,
+            self.job.bootstrap,
+            end="latest",
+            gaps="allow",
+            client={**self.cluster.consumer, "isolation_level": "read_committed"},
+        )
+        with source:
+            return [item.x["origin"] for item in source if isinstance(item, Sample)]
 
     def replay(self, partition: int) -> EventLoop:
         """Learn one partition from its beginning, in one go."""

@@ -16,7 +16,7 @@ from fwonline.linear_model import FWClassifier
 from fwonline.loop import GroupLoop, codec
 from fwonline.monitors import Metric
 from fwonline.monitors.base import Monitor
-from fwonline.stream import KafkaGroupSource
+from fwonline.stream import KafkaGroupSource, KafkaSink
 
 __all__ = ["CONTEXT", "Job", "Ledger", "Worker", "make_model", "make_monitors"]
 
@@ -68,6 +68,7 @@ class Job:
     states: Path
     client: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    predictions: str | None = None  # the topic they go to
 
     def source(self, end: str = "never") -> KafkaGroupSource:
         """The worker's part in the group."""
@@ -80,8 +81,13 @@ def work(job: Job) -> None:
     """Work until the end of the stream or a signal."""
     # A process group of its own: Ctrl-C at the terminal is for who started us.
     os.setpgid(0, 0)
+    sinks = (
+        []
+        if job.predictions is None
+        else [KafkaSink(job.predictions, job.bootstrap, client={"transaction_timeout_ms": 2000})]
+    )
     with job.source() as source:
-        GroupLoop(source, make_model(), make_monitors(), states=job.states, **job.options).run()
+        GroupLoop(source, make_model(), make_monitors(), sinks, states=job.states, **job.options).run()
 
 
 class Worker:

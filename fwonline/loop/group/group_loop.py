@@ -42,8 +42,10 @@ class GroupLoop:
     **The model that predicts** is each partition's own, or with `merge_every` the merge of all partitions' models as
     they were committed last (see `merge`): the metrics then speak of the merge. What is learned does not depend on it.
 
-    Predictions are written to `sinks` before they are committed, so that after a crash some are written a second time:
-    the record's ``origin`` names the message.
+    **Predictions** are written to `sinks` before the samples are committed, so that after a crash some are written a
+    second time: the record's ``origin`` names the message, and readers drop repeats by it. With ``transactional=True``
+    predictions, dead letters, offsets and the names of the states are one transaction: who reads them with
+    ``isolation_level="read_committed"`` sees each once.
 
     **Signals** end the worker as they end an `EventLoop`; it commits, and leaves the group.
 
@@ -60,6 +62,8 @@ class GroupLoop:
     merge_every
         Seconds between two looks at what the other partitions have committed. None: every partition predicts with the
         model that it learns.
+    transactional
+        Whether what goes to the sinks, all of them Kafka topics, counts with the commit or not at all.
     on_error, dead_letter, max_pending, expire_items, expire_seconds, check_values
         As for `EventLoop`.
     checkpoint_every, checkpoint_samples
@@ -79,6 +83,7 @@ class GroupLoop:
         *,
         states: str | os.PathLike[str],
         merge_every: float | None = None,
+        transactional: bool = False,
         on_error: str = "raise",
         dead_letter: Sink | None = None,
         checkpoint_every: float | None = None,
@@ -108,6 +113,8 @@ class GroupLoop:
         }
         self._reports = Timer(report_every, report_samples, default=1.0 if self.observers else None)
         self._checkpoints = Timer(checkpoint_every, checkpoint_samples, default=10.0)
+        if transactional:
+            source.transact(self._outputs())
         for sink in self._outputs():
             if hasattr(sink, "append"):
                 sink.append = True

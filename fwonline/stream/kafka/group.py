@@ -10,9 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.base import Rejected, Sample
-from fwonline.stream.kafka.client import wait_for
+from fwonline.stream.base import Rejected, Sample, Sink
+from fwonline.stream.kafka.client import ClientSettings, wait_for
 from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of
+from fwonline.stream.kafka.sinks import KafkaSink
+from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.records import RecordLayout
 from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
 
@@ -113,6 +115,20 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._stranded = math.inf  # since when we own nothing and do not know why
         self._stops: dict[Any, float] | None = None
         self._begins: dict[Any, int] = {}
+        self._transaction: KafkaTransaction | None = None
+
+    def transact(self, sinks: list[Sink]) -> None:
+        kafka_sinks = [sink for sink in sinks if isinstance(sink, KafkaSink)]
+        here = [sink for sink in kafka_sinks if sink.bootstrap_servers == self.bootstrap_servers]
+        if strange := [sink for sink in sinks if sink not in here]:
+            raise ValueError(
+                f"transactional: expected sinks that write to Kafka at {','.join(self.bootstrap_servers)}, found "
+                f"{strange[0]!r}"
+            )
+        client = kafka_sinks[0].client if kafka_sinks else ClientSettings({}, self._kafka.KafkaProducer.DEFAULT_CONFIG)
+        self._transaction = KafkaTransaction(self.bootstrap_servers, self.group, client, self.timeout)
+        for sink in kafka_sinks:
+            sink.join(self._transaction)
 
     # -- taking part
 
@@ -163,7 +179,11 @@ class KafkaGroupSource(KafkaReader, SharedSource):
     def _connect(self) -> float:
         """Have a client; return until when what is asked next may take."""
         if self._consumer is None:
-            return self._open(RECONNECT if self._has_joined else self.timeout, group_id=self.group)
+            options = {"group_id": self.group}
+            if self._transaction is not None:
+                # Where the group stands is asked for when no transaction that moves it is open any more.
+                options["isolation_level"] = "read_committed"
+            return self._open(RECONNECT if self._has_joined else self.timeout, **options)
         return clock.monotonic() + RECONNECT
 
     def _join(self) -> None:
@@ -183,6 +203,8 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._waiting.clear()
         self._offsets.clear()
         self._membership = None
+        if self._transaction is not None:
+            self._transaction.abort()
         return Turn(lost=True)
 
     def _strand(self) -> None:
@@ -251,6 +273,13 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             )
             for partition, place in places.items()
         }
+        if self._transaction is not None:
+            try:
+                self._transaction.commit(offsets, self._membership)
+            except NotOurs:
+                self._strand()
+                raise
+            return True
         try:
             self._consumer.commit(offsets, timeout_ms=1000 * _COMMIT)
         except (CommitFailedError, RebalanceInProgressError, FencedInstanceIdError):
@@ -315,8 +344,10 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
     def close(self) -> None:
         self._closed = True
-        self._disconnect()
         self._lose()
+        if self._transaction is not None:
+            self._transaction.close()
+        self._disconnect()
 
     def _disconnect(self) -> None:
         consumer, self._consumer, self._is_member = self._consumer, None, False

@@ -13,6 +13,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
 from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python
+from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.sinks import _plain
 
 __all__ = ["KafkaDeadLetterSink", "KafkaSink"]
@@ -81,6 +82,7 @@ class KafkaSink(Sink):
         self.client = ClientSettings(client, self._kafka.KafkaProducer.DEFAULT_CONFIG)
         self._to_json = msgspec.json.Encoder(enc_hook=_plain).encode
         self._producer: Any = None
+        self._transaction: KafkaTransaction | None = None
         self._unacknowledged = 0
         self._failure: Exception | None = None
 
@@ -99,7 +101,9 @@ class KafkaSink(Sink):
     def write(self, record: dict[str, Any]) -> None:
         from kafka.errors import KafkaError
 
-        if self._producer is None:
+        if self._transaction is not None:
+            self._producer = self._transaction.producer()
+        elif self._producer is None:
             self._connect()
         key, value, headers = self._message(record)
         try:
@@ -110,6 +114,14 @@ class KafkaSink(Sink):
         self._unacknowledged += 1
         if self._unacknowledged >= self._most_unacknowledged:
             self.flush(durable=True)
+
+    def join(self, transaction: KafkaTransaction) -> None:
+        """Write into somebody's transaction from now on: what is written counts when that is committed."""
+        self._transaction = transaction
+        transaction.on_abort.append(self._forget)
+
+    def _forget(self) -> None:
+        self._failure, self._unacknowledged = None, 0
 
     def _connect(self) -> None:
         milliseconds = int(1000 * self.timeout)
@@ -161,7 +173,7 @@ class KafkaSink(Sink):
 
         """
         producer = self._producer
-        if producer is None:
+        if producer is None or self._transaction is not None:  # which whoever owns it ends
             return
         try:
             self.timeout = self.timeout if timeout is None else timeout
