@@ -139,10 +139,45 @@ def move(x, n, keep, weight, v, tau):
 
 
 @fast_jit
-def move_block(x, n, keep, weights, vectors, rank, tau, term):
-    """X = keep X + sum_k weights[k] v_k v_k^T, S for short; four vectors a pass over a row, which stays in cache.
+def _finish_row(x, i, keep, term, tau):
+    """Row i of X = keep X + S, whose row is `term`; answers its part of what `move_block` answers."""
+    zero = x.dtype.type(0.0)
+    one = x.dtype.type(1.0)
+    start = i * (i + 1) // 2
+    row = x[start : start + i + 1]
+    sizes = zero
+    large = zero
+    number = zero
+    squares = zero
+    products = zero
+    for j in range(i):
+        b = row[j]
+        products += b * term[j]
+        a = keep * b + term[j]
+        row[j] = a
+        squares += a * a
+        a = abs(a)
+        sizes += a
+        large += a if a > tau else zero
+        number += one if a > tau else zero
+    b = row[i]
+    a = keep * b + term[i]
+    row[i] = a
+    size = abs(a)
+    return (
+        2.0 * sizes + size,
+        2.0 * large + (size if size > tau else zero),
+        2.0 * number + (one if size > tau else zero),
+        2.0 * squares + a * a,
+        2.0 * products + b * term[i],
+    )
 
-    `rank`, how many vectors there are, is a multiple of 4; `term` has room for a row of S.
+
+@fast_jit
+def move_block(x, n, keep, weights, vectors, rank, tau, terms):
+    """X = keep X + sum_k weights[k] v_k v_k^T, S for short: two rows at a time, four vectors a pass over them.
+
+    `rank`, how many vectors there are, is a multiple of 4; `terms` has room for two rows of S.
 
     Returns
     -------
@@ -150,19 +185,20 @@ def move_block(x, n, keep, weights, vectors, rank, tau, term):
         Of the new X: sum |x|, sum and number of the |x| above tau, and sum x^2; of the old one <X, S>.
     """
     zero = x.dtype.type(0.0)
-    one = x.dtype.type(1.0)
     keep = x.dtype.type(keep)
     tau = x.dtype.type(tau)
+    term = terms[0]
+    other = terms[1]
     total = 0.0
     above = 0.0
     count = 0.0
     square = 0.0
     along = 0.0
-    for i in range(n):
-        start = i * (i + 1) // 2
-        row = x[start : start + i + 1]
-        for j in range(i + 1):
+    for i in range(0, n, 2):
+        next_i = min(i + 1, n - 1)
+        for j in range(next_i + 1):
             term[j] = zero
+            other[j] = zero
         for k in range(0, rank, 4):
             v0 = vectors[k]
             v1 = vectors[k + 1]
@@ -172,32 +208,30 @@ def move_block(x, n, keep, weights, vectors, rank, tau, term):
             w1 = x.dtype.type(weights[k + 1] * v1[i])
             w2 = x.dtype.type(weights[k + 2] * v2[i])
             w3 = x.dtype.type(weights[k + 3] * v3[i])
-            for j in range(i + 1):
-                term[j] += w0 * v0[j] + w1 * v1[j] + w2 * v2[j] + w3 * v3[j]
-        sizes = zero
-        large = zero
-        number = zero
-        squares = zero
-        products = zero
-        for j in range(i):
-            b = row[j]
-            products += b * term[j]
-            a = keep * b + term[j]
-            row[j] = a
-            squares += a * a
-            a = abs(a)
-            sizes += a
-            large += a if a > tau else zero
-            number += one if a > tau else zero
-        b = row[i]
-        along += 2.0 * products + b * term[i]
-        a = keep * b + term[i]
-        row[i] = a
-        square += 2.0 * squares + a * a
-        a = abs(a)
-        total += 2.0 * sizes + a
-        above += 2.0 * large + (a if a > tau else zero)
-        count += 2.0 * number + (one if a > tau else zero)
+            u0 = x.dtype.type(weights[k] * v0[next_i])
+            u1 = x.dtype.type(weights[k + 1] * v1[next_i])
+            u2 = x.dtype.type(weights[k + 2] * v2[next_i])
+            u3 = x.dtype.type(weights[k + 3] * v3[next_i])
+            for j in range(next_i + 1):
+                a = v0[j]
+                b = v1[j]
+                c = v2[j]
+                d = v3[j]
+                term[j] += w0 * a + w1 * b + w2 * c + w3 * d
+                other[j] += u0 * a + u1 * b + u2 * c + u3 * d
+        sizes, large, number, squares, products = _finish_row(x, i, keep, term, tau)
+        total += sizes
+        above += large
+        count += number
+        square += squares
+        along += products
+        if next_i > i:
+            sizes, large, number, squares, products = _finish_row(x, next_i, keep, other, tau)
+            total += sizes
+            above += large
+            count += number
+            square += squares
+            along += products
     return total, above, count, square, along
 
 

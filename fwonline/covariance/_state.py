@@ -33,7 +33,7 @@ LARGEST = {"float64": layout.LARGEST, "float32": 1e15}
 
 # What a step fills, and a checkpoint leaves out.
 _SCRATCH = (
-    "g", "z", "deviation", "delta", "image", "basis", "block", "on", "off", "low", "work",
+    "g", "z", "deviation", "delta", "image", "basis", "block", "terms", "on", "off", "low", "work",
     "idx", "val", "idx_bytes", "val_bytes",
 )  # fmt: skip
 # Of the eigenvalues of a step's block in units of the trace.
@@ -108,6 +108,7 @@ class State:
         rows = max(BASIS, self.rank)
         self.basis = np.zeros((rows, capacity), dtype)
         self.block = np.zeros((-(-self.rank // 4) * 4 if self.rank > 1 else 0, capacity), dtype)
+        self.terms = np.zeros((2, capacity), dtype)
         self.on, self.off, self.low, self.work = np.zeros((4, rows))
 
     def _buffers(self, count: int) -> None:
@@ -233,7 +234,7 @@ class State:
         weights[: taken.size] = eta * trace * shares[taken]
         before = self.square
         self.l1, self.above, self.n_above, self.square, along = symmetric.move_block(
-            self.x, n, 1.0 - eta, weights, self.block, padded, self.tau, self.image
+            self.x, n, 1.0 - eta, weights, self.block, padded, self.tau, self.terms
         )
         # <v, X - S>, from v = curvature (trace G + X)
         linear = trace * (inner - trace * float(shares @ values))

@@ -79,7 +79,7 @@ def test_the_passes_of_blocks_and_of_the_dual_are_what_numpy_says(n):
     np.testing.assert_allclose(unpack(y, n), 0.9 * Y + 2.0 * np.clip(Z, -0.6, 0.6), atol=1e-12)
 
     S = (V.T * weights) @ V
-    total, above, count, square, along = symmetric.move_block(x, n, 0.5, weights, V, 8, 0.7, np.zeros(n))
+    total, above, count, square, along = symmetric.move_block(x, n, 0.5, weights, V, 8, 0.7, np.zeros((2, n)))
     assert along == pytest.approx((X * S).sum())
     X = 0.5 * X + S
     sizes = np.abs(X)
