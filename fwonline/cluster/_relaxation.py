@@ -45,6 +45,7 @@ class Relaxation:
         self.steps = 0
         self.products = 0
         self.gap = math.nan
+        self.lmo_error = 0.0
         self._scratch()
 
     def _scratch(self) -> None:
@@ -121,10 +122,11 @@ class Relaxation:
         inner, _ = partition.combine(
             self._g, self.x, self.d, n, self.x_scale, self.d_scale, 1.0 / beta, a, start, self._image
         )
-        theta, _, products = lanczos.lowest(
+        theta, residual, products = lanczos.lowest(
             self._g, n, self._basis, self._image, *self._small, _TOLERANCE * math.sqrt(eta), _MOST_PRODUCTS
         )
         self.gap = inner - self.n_clusters * theta
+        self.lmo_error = self.n_clusters * residual
         v = self._basis[0, :n]
         weight = eta * self.n_clusters
         partition.move(self.x, n, (1.0 - eta) * self.x_scale, weight, v)

@@ -263,6 +263,14 @@ class SHCGMKMeans(base.Clusterer):
         return self._relaxation.gap
 
     @property
+    def lmo_error(self) -> float:
+        """By how much the last linear minimum may be missed, as the residual of its eigenvector tells.
+
+        A bound once that is nearest to the lowest eigenvector; `gap` is too small by no more.
+        """
+        return self._relaxation.lmo_error
+
+    @property
     def n_steps(self) -> int:
         """Steps taken."""
         return self._relaxation.steps

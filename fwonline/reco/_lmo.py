@@ -34,6 +34,7 @@ class Oracle:
         self.v = np.zeros(0)
         self.unit = 1.0
         self.products = 0
+        self.error = 0.0
         self._room(0, 0)
 
     def _room(self, m: int, n: int) -> None:
@@ -61,8 +62,9 @@ class Oracle:
     ) -> tuple[NDArray, NDArray, float]:
         """Unit vectors u, v with -u v^T the least in <., G>, and the singular value <u v^T, G>.
 
-        The residual is at most `tol` times the squared singular value. The start is the last right vector and
-        half as much noise, which meets every singular vector.
+        The residual is at most `tol` times the squared singular value; `error` says by how much the largest singular
+        value may exceed the one found. The start is the last right vector and half as much noise, which meets every
+        singular vector.
 
         Parameters
         ----------
@@ -81,11 +83,12 @@ class Oracle:
         start[: self.v.size] += self.v
         self._basis[0, :n] = start / math.sqrt(start @ start)
         rows, cols, values = loose
-        _, _, products = lowrank.leading_pair(
+        square, residual, products = lowrank.leading_pair(
             *gathered, m, n, rows, cols, values.astype(self.precision), rows.size,
             self._basis, self._lefts, self._image, *self._small, tol, _MOST_PRODUCTS,
         )  # fmt: skip
         self.products += products
+        self.error = (math.sqrt(square + residual) - math.sqrt(square)) / self.unit
         u, self.v = (vectors[0, :size].astype(np.float64) for vectors, size in ((self._lefts, m), (self._basis, n)))
         self.v /= math.sqrt(self.v @ self.v)
         length = math.sqrt(u @ u)
@@ -93,7 +96,7 @@ class Oracle:
         return u, self.v, length / self.unit
 
     def __getstate__(self) -> dict:
-        return {"v": self.v, "unit": self.unit, "products": self.products}
+        return {"v": self.v, "unit": self.unit, "products": self.products, "error": self.error}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)

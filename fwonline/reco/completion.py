@@ -321,6 +321,14 @@ class SHCGMCompletion(Ranker):
         return self._state.gap
 
     @property
+    def lmo_error(self) -> float:
+        """By how much the last linear minimum may be missed, as the residual of its singular vectors tells.
+
+        A bound once they are nearest to the leading ones; `gap` is too small by no more.
+        """
+        return self._state.radius * self._state.oracle.error
+
+    @property
     def current_radius(self) -> float:
         """The radius of the last step: the given one, or the one that the method chose; 0.0 before it."""
         return self._state.radius

@@ -15,6 +15,7 @@ from fwonline._kernels import room
 from fwonline.cluster import _relaxation, _rounding
 from fwonline.exceptions import SampleError
 from fwonline.loop import EventLoop, codec
+from fwonline.optim.schedules import EXACT
 
 METHODS = ("mean", "shcgm")
 CENTRES = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.2], [0.0, 1.0, -0.3], [1.2, 1.1, 0.0]])
@@ -130,6 +131,19 @@ def test_a_stream_ends_at_the_best_partition_and_never_falls_behind_its_rounding
             assert ours.value <= ours.rounded_value * (1 + 1e-9)
     held = ours._relaxation.points[:200]
     assert ours.value <= 1.001 * _rounding.value(held, _rounding.places(held, 5))
+
+
+def test_the_error_of_the_linear_minimum_is_reported():
+    P, _ = cloud()
+    ours = model(batch=80)
+    assert ours.lmo_error == 0.0
+    ours.store(P)
+    ours.advance()
+    unit = 4 / (80 * distances(P).sum() / (80 * 79))
+    rows = -np.ones((80, 80)) / EXACT.beta(1, unit)
+    exact = -4 * np.linalg.eigvalsh(distances(P) + rows)[0]  # at X = 0
+    assert 0.0 < ours.lmo_error < exact
+    assert exact - ours.lmo_error <= ours.gap <= exact * (1 + 1e-9)
 
 
 def test_the_gap_closes_on_the_relaxation():

@@ -213,6 +213,18 @@ def test_infeasibility_is_that_of_a_sample_of_entries(method):
     assert monitor.get()["violation"] == ours.violation
 
 
+def test_the_error_of_the_linear_minimum_is_reported():
+    """Without a box, on all ratings and at the first step, what the LMO sees is twice the ratings."""
+    users, items, y, _ = ratings()
+    ours, known = model("shcgm", lower=None, upper=None, radius=50.0, batch=2000), Known(users, items, y)
+    assert ours.lmo_error == 0.0
+    ours.store(users, items, y)
+    ours.advance()
+    exact = 50.0 * np.linalg.svd(2.0 * known.matrix(known.y), compute_uv=False)[0]
+    assert 0.0 < ours.lmo_error < 0.01 * exact
+    assert exact - ours.lmo_error <= ours.gap <= exact * (1 + 1e-6)
+
+
 def test_a_second_rating_takes_the_place_of_the_first():
     ours, other = model(), model()
     for value in (1.0, 2.0, 5.0):
