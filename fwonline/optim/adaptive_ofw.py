@@ -281,10 +281,11 @@ class AdaptiveOFW(Optimizer):
 
     which is :math:`1.4\, G D\, T^{3/4} + O(\sqrt T)` by default. No search takes more than :math:`6.75 / \tau` linear
     minimisations, and by default there are at most two searches a block, so that there are O(T) in T rounds: at most
-    270 a round, and 0.1 to 0.5 on streams that were tried, since a search goes on from where the last one ended.
+    270 a round, and 0.02 to 0.8 on streams that were tried, since a search goes on from where the last one ended.
 
-    Cost of a round: the non-zeros of the sample; of a linear minimisation: O(d). On l1 balls and simplices each adds at
-    most one non-zero to w. Memory: two more vectors. A step, as counters and :meth:`minimize` count, is a round.
+    Cost of a round: the non-zeros of the sample; of a linear minimisation: O(d). With 47,236 features (rcv1, l1 ball of
+    100) that is 60 us a round, and 2.5 us with ``tolerance`` 0.01. On l1 balls and simplices a linear minimisation
+    adds at most one non-zero to w. Memory: two more vectors. A step, as counters and :meth:`minimize` count, is a round.
     ``gap`` is that of the last block's mean gradient.
 
     References
