@@ -285,8 +285,8 @@ class AdaptiveOFW(Optimizer):
 
     Cost of a round: the non-zeros of the sample; of a linear minimisation: O(d). With 47,236 features (rcv1, l1 ball of
     100) that is 60 us a round, and 2.5 us with ``tolerance`` 0.01. On l1 balls and simplices a linear minimisation
-    adds at most one non-zero to w. Memory: two more vectors. A step, as counters and :meth:`minimize` count, is a round.
-    ``gap`` is that of the last block's mean gradient.
+    adds at most one non-zero to w. Memory: two more vectors. A step, as counters and :meth:`minimize` count, is a
+    round. ``gap`` is that of the last block's mean gradient.
 
     References
     ----------
