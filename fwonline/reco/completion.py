@@ -21,7 +21,7 @@ from fwonline.sets._numeric import check_positive
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 __all__ = ["SHCGMCompletion"]
 
@@ -161,29 +161,31 @@ class SHCGMCompletion(Ranker):
         rating = self._checked(user, item, y)
         ratings = self._ratings
         if not (user in ratings.users.positions and item in ratings.items.positions):
-            self._state.make_room(ratings.users.size_with((user,)), ratings.items.size_with((item,)))
+            self._make_room((user,), (item,))
         ratings.enter_one(user, item, rating)
         self._waiting += 1
         if self._waiting >= self.batch:
             self.advance()
 
-    def learn_arrays(self, users: Iterable[Hashable], items: Iterable[Hashable], y: ArrayLike) -> None:
+    def learn_arrays(self, users: Iterable[Hashable], items: Iterable[Hashable], y: Iterable) -> None:
         """Learn from many ratings, one after another: what :meth:`learn_one` does in a loop, several times as fast.
 
         Parameters and errors are those of :meth:`store`.
         """
         users, items, values, problem = self._checked_many(users, items, y)
+        self._make_room(users, items)
         start = 0
         while start < values.size:
-            stop = start + max(self.batch - self._waiting, 1)
-            self._enter(users[start:stop], items[start:stop], values[start:stop])
+            stop = min(start + max(self.batch - self._waiting, 1), values.size)
+            self._ratings.enter(users[start:stop], items[start:stop], values[start:stop])
+            self._waiting += stop - start
             start = stop
             if self._waiting >= self.batch:
                 self.advance()
         if problem:
             raise SampleError(problem)
 
-    def store(self, users: Iterable[Hashable], items: Iterable[Hashable], y: ArrayLike) -> None:
+    def store(self, users: Iterable[Hashable], items: Iterable[Hashable], y: Iterable) -> None:
         """Store many ratings without taking a step: the offline way in, with :meth:`advance`.
 
         Parameters
@@ -203,33 +205,30 @@ class SHCGMCompletion(Ranker):
             If lengths differ; none is stored then.
         """
         users, items, values, problem = self._checked_many(users, items, y)
-        self._enter(users, items, values)
+        self._make_room(users, items)
+        self._ratings.enter(users, items, values)
+        self._waiting += values.size
         if problem:
             raise SampleError(problem)
 
-    def _enter(self, users: Sequence[Hashable], items: Sequence[Hashable], y: NDArray[np.float64]) -> None:
-        """Store ratings that are fit to be."""
-        ratings = self._ratings
-        self._state.make_room(ratings.users.size_with(users), ratings.items.size_with(items))
-        ratings.enter(users, items, y)
-        self._waiting += y.size
+    def _make_room(self, users: Sequence[Hashable], items: Sequence[Hashable]) -> None:
+        self._state.make_room(self._ratings.users.size_with(users), self._ratings.items.size_with(items))
 
     def _checked_many(
-        self, users: Iterable[Hashable], items: Iterable[Hashable], y: ArrayLike
+        self, users: Iterable[Hashable], items: Iterable[Hashable], y: Iterable
     ) -> tuple[list, list, NDArray[np.float64], str]:
         """Ratings up to the first that cannot be stored, and what is wrong with that one."""
-        users, items, given = list(_names(users)), list(_names(items)), list(_names(y))
+        users, items, given = list(_names(users)), list(_names(items)), y if isinstance(y, np.ndarray) else list(y)
         if not len(users) == len(items) == len(given):
             raise ValueError(
                 f"users, items and y must have the same length, got {len(users)}, {len(items)} and {len(given)}"
             )
-        if _plain(users) and _plain(items) and {type(value) for value in given} == {float}:
-            values = np.array(given, dtype=np.float64)
+        if _plain(users) and _plain(items) and (values := _floats(given)) is not None:
             problem = self._problem
             if ((np.abs(values) <= LARGEST) & (problem.lower <= values) & (values <= problem.upper)).all():
                 return users, items, values, ""
         values = np.empty(len(given))
-        for k, sample in enumerate(zip(users, items, given, strict=True)):
+        for k, sample in enumerate(zip(users, items, _names(given), strict=True)):
             try:
                 values[k] = self._checked(*sample)
             except SampleError as error:
@@ -363,6 +362,18 @@ class SHCGMCompletion(Ranker):
 def _plain(names: list) -> bool:
     """Whether names are of types whose values are all hashable and equal to themselves."""
     return {type(name) for name in names} <= {int, str, bool, bytes}
+
+
+def _floats(y: NDArray | list) -> NDArray[np.float64] | None:
+    """Ratings as floats where all are plain numbers."""
+    if isinstance(y, np.ndarray):
+        return y.astype(np.float64) if y.dtype.kind in "fiu" else None
+    if not {type(value) for value in y} <= {int, float}:
+        return None
+    try:
+        return np.array(y, dtype=np.float64)
+    except OverflowError:
+        return None
 
 
 def _names(column: typing.Any) -> typing.Any:

@@ -266,6 +266,10 @@ def test_many_at_once_are_what_one_by_one_are(method):
     bulk.store(names, items, y)
     assert bulk.n_steps == 0
     assert bulk._ratings.mean == one._ratings.mean
+    for stars in ([3, 5, 4], np.array([3, 5, 4]), np.array([3, 5, 4], dtype=object), np.array([3, 5, 4], np.float32)):
+        few = model(method)
+        few.store(["a", "b", "a"], ["x", "x", "y"], stars)
+        assert few._ratings.y[:3].tolist() == [3.0, 5.0, 4.0]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -367,7 +371,7 @@ def test_bad_parameters():
         with pytest.raises(ValueError, match=words):
             model(**changes)
     for store in ("store", "learn_arrays"):
-        for last in (9.0, "9", math.nan):
+        for last in (9.0, "9", math.nan, 9, 10**400):
             ours = model()
             with pytest.raises(SampleError, match="row 1: the rating of item 4"):
                 getattr(ours, store)([1, 2], [3, 4], [3.0, last])
