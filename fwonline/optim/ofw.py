@@ -378,8 +378,8 @@ class OFW(Optimizer):
 
     For smooth stochastic losses the regret after T rounds is :math:`\tilde O(\sqrt T)`. For adversarial ones it is at
     most :math:`8 G D T^{3/4}` with ``adversarial``, ``horizon`` = T and a = 1/2 (Theorem 7.3 of [2]_), and
-    :math:`O(T^{3/4})` with t in place of T. Without, an adversary can make it linear in T: two assets that fall in turn,
-    for about as long as a step of :math:`t^{-1/2}` takes from one to the other, always find it at the one that falls.
+    :math:`O(T^{3/4})` with t in place of T. Without, an adversary can make it linear in T: two assets that fall in
+    turn, for about as long as steps of :math:`t^{-1/2}` take from one to the other, find it at the one that falls.
 
     References
     ----------
