@@ -32,7 +32,7 @@ _BROKEN = object()  # stands for an object that could not be built, so that one 
 # The table [run]: the seed, the limit of `EventLoop.run`, and these parameters of `EventLoop`.
 _LOOP = (
     *("on_error", "dead_letter", "checkpoint_every", "checkpoint_samples", "report_every", "report_samples"),
-    *("max_pending", "expire_items", "expire_seconds", "check_values"),
+    *("max_pending", "expire_items", "expire_seconds", "max_early", "check_values"),
 )
 # The table [group]: these parameters of `GroupLoop`.
 _GROUP = ("states", "merge_every", "transactional")

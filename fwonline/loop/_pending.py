@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-__all__ = ["Pending", "Question"]
+__all__ = ["Early", "Pending", "Question"]
 
 
 class Question(NamedTuple):
@@ -30,8 +30,30 @@ class Question(NamedTuple):
     time: float | None
 
 
+class Early(NamedTuple):
+    """An answer that came before its question.
+
+    Parameters
+    ----------
+    y
+        The target.
+    n
+        How many items the stream had yielded by then.
+    time
+        Its event time, or None.
+    origin
+        Where it stands.
+
+    """
+
+    y: Any
+    n: int
+    time: float | None
+    origin: str
+
+
 class Pending:
-    """Questions by key, the oldest first, in bounded memory.
+    """Questions by key, the oldest first, in bounded memory; and answers that wait for their question.
 
     Parameters
     ----------
@@ -42,14 +64,18 @@ class Pending:
     max_seconds
         After how much event time a question is given up; None for never. Event time is the latest seen. Questions that
         came out of order are given up when their turn comes, never too early.
+    max_early
+        How many answers may wait for a question that is still to come; they are given up as questions are.
 
     """
 
-    def __init__(self, max_pending: int, max_items: int | None, max_seconds: float | None) -> None:
+    def __init__(self, max_pending: int, max_items: int | None, max_seconds: float | None, max_early: int = 0) -> None:
         self.max_pending = max_pending
         self.max_items = max_items
         self.max_seconds = max_seconds
+        self.max_early = max_early
         self.questions: dict[Hashable, Question] = {}
+        self.early: dict[Hashable, Early] = {}
         self.now: float | None = None
 
     def __len__(self) -> int:
@@ -71,32 +97,51 @@ class Pending:
         """Take out the question of that key."""
         return self.questions.pop(key)
 
-    def expire(self, n: int, time: float | None) -> int:
-        """Give up what has waited too long, at item `n` and its event time; return how many."""
+    def wait(self, key: Hashable, answer: Early) -> int:
+        """Keep an answer whose question is not there; return how many answers were given up, itself perhaps."""
+        if not self.max_early:
+            return 1
+        n_unmatched = int(self.early.pop(key, None) is not None)
+        self.early[key] = answer
+        if len(self.early) > self.max_early:
+            del self.early[next(iter(self.early))]
+            n_unmatched += 1
+        return n_unmatched
+
+    def expire(self, n: int, time: float | None) -> tuple[int, int]:
+        """Give up what has waited too long, at item `n` and its event time; return how many questions and answers."""
         if time is not None and (self.now is None or time > self.now):
             self.now = time
+        return self._expire(self.questions, n), self._expire(self.early, n)
+
+    def _expire(self, waiting: dict[Hashable, Any], n: int) -> int:
         n_expired = 0
-        while self.questions:
-            oldest = next(iter(self.questions))
-            asked = self.questions[oldest]
-            too_many = self.max_items is not None and n - asked.n > self.max_items
+        while waiting:
+            oldest = next(iter(waiting))
+            since = waiting[oldest]
+            too_many = self.max_items is not None and n - since.n > self.max_items
             too_late = (
                 self.max_seconds is not None
-                and asked.time is not None
+                and since.time is not None
                 and self.now is not None
-                and self.now - asked.time > self.max_seconds
+                and self.now - since.time > self.max_seconds
             )
             if not too_many and not too_late:
                 break
-            del self.questions[oldest]
+            del waiting[oldest]
             n_expired += 1
         return n_expired
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: plain values."""
-        return {"now": self.now, "questions": {key: tuple(asked) for key, asked in self.questions.items()}}
+        return {
+            "now": self.now,
+            "questions": {key: tuple(asked) for key, asked in self.questions.items()},
+            "early": {key: tuple(answer) for key, answer in self.early.items()},
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a former run's questions."""
         self.now = state["now"]
         self.questions = {key: Question(*asked) for key, asked in state["questions"].items()}
+        self.early = {key: Early(*answer) for key, answer in state.get("early", {}).items()}

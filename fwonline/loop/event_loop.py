@@ -19,7 +19,7 @@ from fwonline.exceptions import CheckpointError, SampleError, SourceError
 from fwonline.loop._calls import calls
 from fwonline.loop._guard import Guard, Refusal, rejected_sample, unpredicted
 from fwonline.loop._kind import difference, kind_of
-from fwonline.loop._pending import Pending, Question
+from fwonline.loop._pending import Early, Pending, Question
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop._timer import Timer
 from fwonline.loop.checkpoint import Checkpoint
@@ -89,6 +89,9 @@ class EventLoop:
         How many questions may wait; one more pushes out the oldest.
     expire_items, expire_seconds
         After how many items, or how much event time, a question is given up.
+    max_early
+        How many answers may wait for a question that is still to come, as happens where questions and answers are two
+        topics; they are given up as questions are, and counted as unmatched. By default none waits.
     check_values
         Whether to look at values before the model does. Without it, numbers that are not finite go to the model.
 
@@ -127,6 +130,7 @@ class EventLoop:
         max_pending: int = 100_000,
         expire_items: int | None = None,
         expire_seconds: float | None = None,
+        max_early: int = 0,
         check_values: bool = True,
     ) -> None:
         if on_error not in ("raise", "skip", "dead-letter"):
@@ -158,7 +162,9 @@ class EventLoop:
         self.check_values = check_values
         self._reports = Timer(report_every, report_samples, default=1.0 if self.observers else None)
         self._checkpoints = Timer(checkpoint_every, checkpoint_samples, default=30.0 if self.checkpoint else None)
-        self._pending = Pending(max_pending, expire_items, expire_seconds)
+        if max_early < 0:
+            raise ValueError(f"max_early must not be negative, found {max_early!r}")
+        self._pending = Pending(max_pending, expire_items, expire_seconds, max_early)
         self._kind = {
             "model": kind_of(model),
             "monitors": [kind_of(monitor) for monitor in self.monitors],
@@ -343,7 +349,9 @@ class EventLoop:
             self._reject(item, "malformed", item.error)
             return False
         pending = self._pending
-        self.n_expired += pending.expire(n, item.time)
+        n_expired, n_unmatched = pending.expire(n, item.time)
+        self.n_expired += n_expired
+        self.n_unmatched += n_unmatched
         try:
             is_answer = item.key is not None and isinstance(item.key, Hashable) and item.key in pending
             if item.y is None and self._guard.target != "none":
@@ -351,7 +359,8 @@ class EventLoop:
             elif is_answer:
                 self._answer(item, n)
             elif item.key is not None and all(value is None for value in item.x.values()):
-                self.n_unmatched += 1  # a row of a table has its fields even where it is an answer and nothing else
+                # A row of a table has its fields even where it is an answer and nothing else.
+                self.n_unmatched += pending.wait(item.key, Early(item.y, n, item.time, item.origin))
             else:
                 if self.check_values:
                     self._guard.check(item.x, item.y)
@@ -375,6 +384,12 @@ class EventLoop:
         self.n_expired += self._pending.ask(item.key, Question(item.x, y_pred, n, item.time))
         if self.sinks:
             self._write(item, n, None, y_pred)
+        if (early := self._pending.early.pop(item.key, None)) is not None:
+            answer = Sample({}, early.y, item.key, early.time, early.origin)
+            try:
+                self._answer(answer, n)
+            except Refusal as error:
+                self._reject(answer, error.reason, str(error), error)
 
     def _answer(self, item: Sample, n: int) -> None:
         asked = self._pending.questions[item.key]

@@ -181,7 +181,7 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
         (
             SMALL + 'monitor = ["ROCAUC"]',
             ["3: monitor: unknown key. Did you mean 'monitors'? "
-             "Expected one of: name, source, model, monitors, sinks, run"],
+             "Expected one of: name, source, model, monitors, sinks, run, group"],
         ),
         (SMALL + 'name = "../x"', ["3: name: expected letters, digits, '_', '-' and '.', since it names the run's "
                                    "folder, found '../x'"]),
@@ -249,7 +249,8 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
         (SMALL + "[run]\nlimit = 0", ["4: run.limit: expected an integer from 1 on, found 0"]),
         (SMALL + "[run]\nsource = 1",
          ["4: run.source: unknown key. Expected one of: seed, limit, on_error, dead_letter, checkpoint_every, "
-          "checkpoint_samples, report_every, report_samples, max_pending, expire_items, expire_seconds, check_values"]),
+          "checkpoint_samples, report_every, report_samples, max_pending, expire_items, expire_seconds, max_early, "
+          "check_values"]),
         (SMALL + "[run]\nreport_every = -1", ["4: run.report_every: report_every must be positive, found -1"]),
         (SMALL + '[run]\non_error = "ignore"',
          ["4: run.on_error: on_error must be 'raise', 'skip' or 'dead-letter', found 'ignore'"]),

@@ -250,11 +250,38 @@ def answer(key, time=None, y=1.0, x=None):
         ([ask(1, 10.0), ask(2, 15.0), answer(1, 21.0), answer(2, 21.0)], {"expire_seconds": 10}, (0, 1, 1, 1)),
         ([ask(1, 10.0), answer(1, 20.0)], {"expire_seconds": 10}, (0, 0, 0, 1)),
         ([ask(1, 10.0), ask(2), answer(2, 30.0)], {"expire_seconds": 10}, (0, 1, 0, 1)),
+        # answers that come before their questions
+        ([answer(1), ask(1)], {}, (1, 0, 1, 0)),
+        ([answer(1), ask(1), ask(2), answer(2)], {"max_early": 1}, (0, 0, 0, 2)),
+        ([answer(1), answer(2), ask(1), ask(2)], {"max_early": 1}, (1, 0, 1, 1)),
+        ([answer(1), answer(1), ask(1)], {"max_early": 2}, (0, 0, 1, 1)),
+        ([answer(1, 10.0), ask(2, 30.0), ask(1, 30.0)], {"max_early": 2, "expire_seconds": 10}, (2, 0, 1, 0)),
     ],
 )
 def test_questions_wait_in_bounded_memory(items, options, expected):
     summary = EventLoop(items, linear_model.LinearRegression(), **options).run()
     assert (summary.n_pending, summary.n_expired, summary.n_unmatched, summary.n_learned) == expected
+
+
+def test_an_early_answer_waits_through_a_restart_and_is_named_when_it_is_bad(tmp_path):
+    def loop(items, **options):
+        return EventLoop(
+            items, linear_model.LinearRegression(), checkpoint=tmp_path / "c", max_early=2, on_error="skip", **options
+        )
+
+    items = [answer("q", y=2.0), answer("r", y=math.inf), ask("q"), ask("r")]
+    assert loop(items[:2]).run().n_learned == 0
+    seen = []
+
+    class Watch(Observer):
+        def on_rejected(self, rejected, reason):
+            seen.append((rejected.key, reason))
+
+    summary = loop(items, observers=[Watch()]).run()
+    assert (summary.n, summary.n_learned, summary.n_pending, summary.n_unmatched) == (4, 1, 1, 0)
+    assert seen == [("r", "target")]
+    with pytest.raises(ValueError, match="max_early must not be negative, found -1"):
+        EventLoop([], linear_model.LinearRegression(), max_early=-1)
 
 
 def test_a_bad_answer_leaves_the_question_waiting():

@@ -64,7 +64,7 @@ class GroupLoop:
         model that it learns.
     transactional
         Whether what goes to the sinks, all of them Kafka topics, counts with the commit or not at all.
-    on_error, dead_letter, max_pending, expire_items, expire_seconds, check_values
+    on_error, dead_letter, max_pending, expire_items, expire_seconds, max_early, check_values
         As for `EventLoop`.
     checkpoint_every, checkpoint_samples
         Seconds or items of this worker between two checkpoints; by default 10 seconds.
@@ -94,6 +94,7 @@ class GroupLoop:
         max_pending: int = 100_000,
         expire_items: int | None = None,
         expire_seconds: float | None = None,
+        max_early: int = 0,
         check_values: bool = True,
     ) -> None:
         self.source = source
@@ -109,6 +110,7 @@ class GroupLoop:
             "max_pending": max_pending,
             "expire_items": expire_items,
             "expire_seconds": expire_seconds,
+            "max_early": max_early,
             "check_values": check_values,
         }
         self._reports = Timer(report_every, report_samples, default=1.0 if self.observers else None)
