@@ -121,7 +121,7 @@ def test_minimize_takes_samples_and_a_loss(optimizer, kind):
     assert result.infeasibility < 0.1
 
 
-def test_matrices_a_warm_oracle_and_its_error():
+def test_what_an_oracle_may_miss_falls_with_its_tolerance():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((70, 70))
     target = A @ A.T / 70
@@ -142,12 +142,17 @@ def test_matrices_a_warm_oracle_and_its_error():
 
 
 @pytest.mark.parametrize(
-    "constraint",
-    [sets.Spectraplex(90.0), sets.Spectrahedron(90.0), sets.NuclearBall(90.0), sets.Fantope(3)],
+    ("constraint", "least_along"),
+    [
+        (sets.Spectraplex(90.0), lambda v: 90.0 * np.linalg.eigvalsh(v)[0]),
+        (sets.Spectrahedron(90.0), lambda v: 90.0 * min(np.linalg.eigvalsh(v)[0], 0.0)),
+        (sets.NuclearBall(90.0), lambda v: -90.0 * np.linalg.norm(v, 2)),
+        (sets.Fantope(3), lambda v: np.linalg.eigvalsh(v)[:3].sum()),
+    ],
     ids=["spectraplex", "spectrahedron", "nuclear", "fantope"],
 )
 @pytest.mark.parametrize("setting", [{"lmo_tol": 0.3}, {"lmo_share": 0.5}, {"lmo_share": 0.999}], ids=str)
-def test_the_error_of_an_inexact_oracle_is_kept_and_reported(constraint, setting):
+def test_the_error_of_an_inexact_oracle_is_kept_and_reported(constraint, least_along, setting):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((70, 70))
     target = A @ A.T / 70 - 0.5 * np.eye(70)
@@ -156,8 +161,7 @@ def test_the_error_of_an_inexact_oracle_is_kept_and_reported(constraint, setting
     def callback(run):
         """The step's direction is x - target, at the x before the step."""
         v = before[0] - target
-        least = constraint.lmo(v, tol=1e-12).dot(v)
-        most = float(np.vdot(v, before[0])) - least
+        most = float(np.vdot(v, before[0])) - least_along(v)
         seen.append((most, most - run.gap, run.gap, run.lmo_error, run.lmo_share))
         before[0] = run.x.copy()
 
@@ -166,7 +170,7 @@ def test_the_error_of_an_inexact_oracle_is_kept_and_reported(constraint, setting
         optim.Objective(gradient=lambda x: x - target),
         constraint=constraint,
         shape=(70, 70),
-        steps=12,
+        steps=8,
         callback=callback,
         seed=0,
     )
@@ -181,12 +185,12 @@ def test_the_error_of_an_inexact_oracle_is_kept_and_reported(constraint, setting
 
 def test_a_share_of_the_gap_slows_the_schedules_and_still_converges():
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((80, 80))
-    target = A @ A.T / 80
+    A = rng.standard_normal((66, 66))
+    target = A @ A.T / 66
     objective = optim.Objective(gradient=lambda x: x - target, value=lambda x: 0.5 * np.sum((x - target) ** 2))
     exact, rough = (
-        optimizer.minimize_composite(objective, constraint=sets.Spectraplex(40.0), shape=(80, 80), steps=60)
-        for optimizer in (optim.HCGM(), optim.HCGM(lmo_share=0.5))
+        optimizer.minimize_composite(objective, constraint=sets.Spectraplex(40.0), shape=(66, 66), steps=40)
+        for optimizer in (optim.HCGM(lmo_tol=1e-4), optim.HCGM(lmo_share=0.5))
     )
     assert exact.lmo_share > 0.999
     assert 0.5 <= rough.lmo_share < 1
