@@ -12,6 +12,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python, wait_for
+from fwonline.stream.kafka.unpacking import unpack_quickly
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["Closed", "KafkaReader", "one_of"]
@@ -172,6 +173,7 @@ class KafkaReader:
             # A misspelt topic is an error, not a new topic; new partitions are found within this time.
             defaults={"allow_auto_create_topics": False, "metadata_max_age_ms": 30_000},
         )
+        unpack_quickly(self._consumer)
         self._await_topics(deadline)
         return max(deadline, clock.monotonic() + 1.0)
 
