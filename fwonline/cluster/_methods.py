@@ -29,7 +29,8 @@ class Method(typing.Protocol):
 class Mean:
     """The mean of what was seen of each pair, which is its distance, and 0 for a pair not seen; the steps of HCGM.
 
-    The mean over all blocks, each scaled to be unbiased, would be further off: how often a pair was drawn shows in it.
+    A running mean of blocks scaled to be unbiased would weigh a pair by how often it was drawn, and blur the distances
+    that a point brings along when it enters.
     With the smoothing in its natural unit, neither the number of points nor the scale of features asks for another
     beta0.
     """

@@ -62,9 +62,10 @@ class SHCGMKMeans(base.Clusterer):
     Notes
     -----
     On the 1,000 points and ten clusters of Locatello et al., whose relaxation has the minimum 77.2, 10,000 steps that
-    see 1% of the distances each come as far as as many that see all of them: an objective of 33 against 31, at the
-    same distance from feasible points, and clusters of value 78.28, the least known. After 1,000 steps it is 78.7. The
-    paper's method with its beta0 ends at about 450; `python -m tools.papers locatello-1` draws all of them.
+    see 1% of the distances each come as far as as many that see all of them: an objective of 31 against 32 at the same
+    distance from feasible points, and an X that rounds to 78.28 against 78.27, the least known. After 1,000 steps it
+    rounds to 81, from where Lloyd's iterations find 78.3. The paper's method with its beta0 rounds to about 450 after
+    10,000. `python -m tools.papers locatello-1` draws all of them.
 
     Examples
     --------
