@@ -190,6 +190,11 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
         writer.writerow(["method", "steps", "distance", "infeasibility", "distance_scaled"])
         writer.writerows((line.label, int(row[0]), *row[1:]) for line, points in curves for row in points)
     picture = stem.with_suffix(".png")
+    _plot(curves, picture, with_reference=not quick)
+    return [path, picture]
+
+
+def _plot(curves: list[tuple[Line, Points]], picture: Path, with_reference: bool) -> None:
     with drawing.panels(2, picture) as (figure, axes):
         for column, (ax, title) in enumerate(
             zip(axes, ("||X - S||^2 / ||S||^2", "(||X||_1 - l1) / l1"), strict=True), 1
@@ -202,6 +207,11 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
                 ax.plot(values[:, 0], shown, color=line.color, label=line.label)
                 top = max(top, float(shown.max()))
             drawing.log_log(ax, 1e-5, top)
+            if not with_reference:
+                continue
+            for line, _ in curves:
+                for step, figures in line.reference.items():
+                    for value in figures.split("/")[column - 1 : column]:
+                        ax.scatter(step, float(value), s=45, facecolor="none", edgecolor=line.color, zorder=3)
         drawing.label_lines(axes)
-        figure.supxlabel("steps")
-    return [path, picture]
+        figure.supxlabel("steps (circles: reference)" if with_reference else "steps")
