@@ -460,6 +460,7 @@ class EventLoop:
             progress=self.source.progress,
             lag=self.source.lag(),
             monitors=self._values(),
+            lags=self.source.lags(),
         )
 
     def _tell(self) -> None:

@@ -178,6 +178,10 @@ class Source(abc.ABC):
         """How many items already wait behind `position`, or None where the question has no meaning."""
         return None
 
+    def lags(self) -> dict[str, int]:
+        """`lag` by part, such as a topic's partitions; empty where the source has no parts."""
+        return {}
+
     def close(self) -> None:  # noqa: B027  (nothing to let go of is the usual case)
         """Let go of what the source holds. Reading on is an error."""
 

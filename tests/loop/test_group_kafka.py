@@ -28,7 +28,7 @@ def agree(trial, replays=4):
 
 @pytest.mark.slow
 def test_workers_killed_at_random_moments_lose_and_double_nothing(trial):
-    trials.kill(trial, kills=3, samples=1000, pause=0.6, say=print)
+    trials.kill(trial, kills=2, samples=800, pause=0.6, say=print)
     agree(trial)
 
 
@@ -40,31 +40,18 @@ def test_a_frozen_worker_wakes_up_and_does_no_harm(trial):
 
 @pytest.mark.slow
 def test_workers_join_and_leave(trial):
-    trials.rebalance(trial, times=3, samples=600, say=print)
+    trials.rebalance(trial, times=2, samples=400, say=print)
     agree(trial, replays=1)
-
-
-def test_a_group_stops_where_the_topic_ended_when_it_began(trial):
-    from fwonline.loop import GroupLoop
-    from tools.soak.worker import make_model, make_monitors
-
-    trial.write(200)
-    source = trial.job.source("latest")
-    with source:
-        summary = GroupLoop(source, make_model(), make_monitors(), states=trial.job.states).run()
-    assert summary.n >= 200  # what was not committed before a rebalance is taken again
-    assert not summary.interrupted
-    agree(trial, replays=0)
 
 
 @pytest.mark.slow
 def test_with_transactions_predictions_come_once_to_who_reads_what_is_committed(real_kafka, tmp_path):
     name = f"fwonline-test-group-{os.getpid()}-{os.urandom(3).hex()}"
     with Trial(real_kafka, tmp_path, name, seed=4, predictions=True, transactional=True) as trial:
-        trials.kill(trial, kills=1, samples=400, pause=0.8, say=print)
+        trials.kill(trial, kills=1, samples=200, pause=0.5, say=print)
         agree(trial, replays=1)
         origins = trial.predicted()
-    assert len(origins) == len(set(origins)) == 400
+    assert len(origins) == len(set(origins)) == 200
 
 
 def test_a_transaction_wants_sinks_at_the_same_brokers(tmp_path):

@@ -79,7 +79,7 @@ def poison(cluster: Cluster, name: str, samples: int, seed: int = 1) -> dict[str
         KafkaConsumer(
             bootstrap_servers=cluster.bootstrap.split(","),
             auto_offset_reset="earliest",
-            consumer_timeout_ms=3000,
+            consumer_timeout_ms=1000,
             **cluster.consumer,
         )
     ) as consumer:

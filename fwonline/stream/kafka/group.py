@@ -12,7 +12,7 @@ from typing import Any
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Sink
 from fwonline.stream.kafka.client import ClientSettings, wait_for
-from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of
+from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
 from fwonline.stream.kafka.sinks import KafkaSink
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.records import RecordLayout
@@ -238,8 +238,8 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             raise
         self._begins, self._ends, self._membership = begins, ends, membership
         self._heard = clock.monotonic()
-        self._waiting = {_name(tp): tp for tp in tps}
-        return Turn(lost=True, gained={_name(tp): place for tp, place in gained.items()})
+        self._waiting = {partition_name(tp): tp for tp in tps}
+        return Turn(lost=True, gained={partition_name(tp): place for tp, place in gained.items()})
 
     def stand(self, partition: str, offset: int) -> None:
         tp = self._waiting.pop(partition)
@@ -297,7 +297,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
         try:
             self._connect()
-            return {_name(tp): place for tp, place in self._places(self._all_partitions()).items()}
+            return {partition_name(tp): place for tp, place in self._places(self._all_partitions()).items()}
         except (KafkaError, TimeoutError) as error:
             if not self._heard and isinstance(error, TimeoutError):
                 raise SourceError(f"{self.name}: {error}") from None
@@ -325,7 +325,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         places = self.places()
         return bool(places) and all(
             stop == 0 or (place.note is not None and place.offset >= stop)
-            for place, stop in ((places.get(_name(tp), Place(0, None)), stop) for tp, stop in self._stops.items())
+            for place, stop in (
+                (places.get(partition_name(tp), Place(0, None)), stop) for tp, stop in self._stops.items()
+            )
         )
 
     @property
@@ -393,7 +395,3 @@ class _Notes:
                 notes.put(set(assigned))
 
         return Listener()
-
-
-def _name(tp: Any) -> str:
-    return f"{tp.topic}[{tp.partition}]"

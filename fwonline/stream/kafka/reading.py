@@ -15,7 +15,7 @@ from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kaf
 from fwonline.stream.kafka.unpacking import unpack_quickly
 from fwonline.stream.records import RecordLayout, listed
 
-__all__ = ["Closed", "KafkaReader", "one_of"]
+__all__ = ["Closed", "KafkaReader", "one_of", "partition_name"]
 
 SLICE = 0.2  # the longest wait for messages before the source looks whether it was closed
 RECONNECT = 2.0  # how long one attempt to come back may take; patience decides how many there are
@@ -118,7 +118,7 @@ class KafkaReader:
 
     def _check_offset(self, tp: Any, offset: int) -> None:
         due = self._offsets[tp]
-        place = f"{tp.topic}[{tp.partition}]"
+        place = partition_name(tp)
         if offset < due:
             raise SourceError(f"{place}@{offset}: came again: {due} was due")
         if self.gaps == "error":
@@ -228,7 +228,7 @@ class KafkaReader:
     def _check_due(self, tp: Any, due: int, begin: int, end: int) -> None:
         if not begin <= due <= end:
             raise SourceError(
-                f"{tp.topic}[{tp.partition}]: offset {due} is due, and the broker has {begin} to {end}: "
+                f"{partition_name(tp)}: offset {due} is due, and the broker has {begin} to {end}: "
                 + ("those before were deleted unread" if due < begin else "this is not the topic it was")
             )
 
@@ -265,6 +265,11 @@ def _as_text(key: bytes) -> str | bytes:
         return key.decode()
     except UnicodeDecodeError:
         return key
+
+
+def partition_name(tp: Any) -> str:
+    """Return `topic[0]`."""
+    return f"{tp.topic}[{tp.partition}]"
 
 
 def one_of(parameter: str, value: str, *known: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
-from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of
+from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["KafkaSource"]
@@ -202,9 +202,14 @@ class KafkaSource(KafkaReader, Source):
 
         None before the first item. It asks nobody, so it costs nothing and may be called from another thread.
         """
-        if not self._ends:
-            return None
-        return sum(max(0, end - self._offsets.get(tp, end)) for tp, end in self._ends.copy().items())
+        return sum(self.lags().values()) if self._ends else None
+
+    def lags(self) -> dict[str, int]:
+        """`lag` by partition."""
+        return {
+            partition_name(tp): max(0, end - self._offsets.get(tp, end))
+            for tp, end in sorted(self._ends.copy().items())
+        }
 
     def close(self) -> None:
         self._closed = True
