@@ -18,6 +18,7 @@ from fwonline.covariance._state import LARGEST, State
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.optim.base import check_count
+from fwonline.sets._numeric import is_real
 
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -177,9 +178,9 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
             ("beta0", beta0, layout.LARGEST),
             ("l1_fraction", l1_fraction, 1.0),
         ):
-            if value is not None and not (_is_number(value) and 0.0 < value <= most):
+            if value is not None and not (is_real(value) and 0.0 < value <= most):
                 raise ValueError(f"{name} must be a number in (0, {most:g}] or None, got {value!r}")
-        if not (_is_number(fading_factor) and 0.0 <= fading_factor < 1.0):
+        if not (is_real(fading_factor) and 0.0 <= fading_factor < 1.0):
             raise ValueError(f"fading_factor must be a number in [0, 1), got {fading_factor!r}")
         check_count("batch", batch)
         check_count("steps_per_update", steps_per_update)
@@ -490,7 +491,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         x = self.to_numpy(features)
         if ridge is None:
             ridge = 0.01 * float(np.mean(np.diag(x))) if x.size else 0.0
-        if not (_is_number(ridge) and 0.0 < ridge < math.inf):
+        if not (is_real(ridge) and 0.0 < ridge < math.inf):
             raise ValueError(f"ridge must be a finite number > 0, got {ridge!r}; all variances may still be 0")
         factor = linalg.cho_factor(x + ridge * np.eye(len(x)), lower=True)
         return linalg.cho_solve(factor, np.eye(len(x)))
@@ -502,10 +503,6 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         return f"{type(self).__name__}({shown})"
 
     __str__ = __repr__
-
-
-def _is_number(value: typing.Any) -> typing.TypeGuard[float]:
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
 
 
 def _check_choice(name: str, value: typing.Any, choices: tuple) -> None:

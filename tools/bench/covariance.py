@@ -165,7 +165,9 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         theirs = "numpy, eigsh 1e-6"
         versions = {", rank=1": now.vertex, "": now.block, ", dual=True": now.dual, ", float32": now.single}
         for what, ours in versions.items():
-            yield faster(f"covariance step, n = {n}{what}", ours, theirs, now.literal, now.literal / ours, wanted)
+            # the dual is more than the literal version does
+            least = None if ours is now.dual else wanted
+            yield faster(f"covariance step, n = {n}{what}", ours, theirs, now.literal, now.literal / ours, least)
         # what a step walks through: X, S and the gradient
         triangle = 8 * n * (n + 1) // 2
         floor = now.triangles * triangle / _bandwidth(3 * triangle)
