@@ -164,7 +164,9 @@ def loss_curvature(kind, p, q, y, z, value, derivative, usual):
         weight = p if y > 0.5 else q
         return weight * (0.25 if abs(z) < 1e-3 else math.tanh(0.5 * z) / (2.0 * z))
     if kind == POISSON:
-        return math.exp(min(z, 709.0))
+        # Below the least point the slope over the way there, with which Newton's step ends in it.
+        here = math.exp(min(z, 709.0))
+        return max(here, derivative / (z - math.log(y))) if 0.0 < here < y else here
     if kind == LOG_RETURN:
         return derivative * derivative
     floor = max(value, 0.1 * usual)

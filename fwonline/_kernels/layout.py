@@ -49,7 +49,7 @@ SIZE = 27          # ||w||_1, or ||w||^2 in the l2 ball
 PENALTY = 28       # standard errors of a slope that count as noise
 CURVATURE_SEEN, CURVATURE_MODEL = 29, 30  # of the loss along the steps taken, and what the diagonal says of it
 PULL = 31          # multiplier of the l2 ball
-WATCHED_SUM = 32   # LOSS_SUM when the drift detector looked last
+SIGNIFICANCE = 32  # what PENALTY is but for the number of features
 NUM = 40           # the scalars' count; bounds by coordinate follow
 
 # --- cnt: integers ---
@@ -74,6 +74,7 @@ WARM = 21          # whether the run started at a given point
 FORGOTTEN = 22     # samples learned before the drift found last
 WATCHED = 23       # blocks that the drift detector has seen
 ROTOR = 24         # where the search for an atom to leave goes on
+ENTRIES = 25       # entries that the steps of a sample may look at; 0 where STEPS alone counts
 CNT = 32
 
 # --- sets ---

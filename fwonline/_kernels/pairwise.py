@@ -57,8 +57,8 @@ from fwonline._kernels.steps import bounds
 
 # Columns of ``sums``.
 SLOPE, SQUARES, CURVATURE, ANCHOR = 0, 1, 2, 3
-# A coordinate that is zero must promise this many times what a non-zero one does.
-ENTER = 0.7
+# What a coordinate that is zero promises counts this much beside what a non-zero one does.
+ENTER = 0.8
 # Non-zeros that a search for the atom to leave looks at.
 ROUND = 64
 # Looks at samples over which the ratio of curvatures is averaged.
@@ -203,12 +203,14 @@ def exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, h):
         return
     held = num[W_SCALE] * v[k]
     both = h + curvature(num, sums, k)
+    most = abs(held) + room
     # Both slopes fall along the way: a Newton step on the model between the two atoms.
-    step = min((gain - g) / both, abs(held) + room) if gain > g and both > 0.0 else 0.0
-    given = max(step - room, 0.0)
-    if given >= abs(held):
+    step = (gain - g) / both if gain > g and both > 0.0 else 0.0
+    if step >= most:
+        step, given = most, abs(held)
         set_weight(v, num, cnt, active, place, k, 0.0)  # a drop step
     else:
+        given = max(step - room, 0.0)
         set_weight(v, num, cnt, active, place, k, held - math.copysign(given, held))
     set_weight(v, num, cnt, active, place, j, w + sign * step)
     num[SIZE] += step - given
@@ -341,7 +343,7 @@ def add(v, u, bound, group, num, cnt, sums, active, place, idx, val, at, start, 
 
 
 @part
-def usable(cnt, capacity):
+def usable(cnt):
     """Samples held that were learned since the last drift."""
     return min(cnt[LIVE], cnt[SEEN] - cnt[FORGOTTEN]) if cnt[SEEN] > 0 else cnt[LIVE]
 

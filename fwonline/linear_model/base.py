@@ -17,7 +17,7 @@ from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.linear_model.merging import merged_linear
 from fwonline.optim.base import Optimizer, as_rows
-from fwonline.optim.one_sample import OneSampleFW
+from fwonline.optim.stochastic_pairwise import default_optimizer
 from fwonline.sets import ConvexSet, L1Ball
 
 if typing.TYPE_CHECKING:
@@ -70,7 +70,7 @@ class FWLinear(abc.ABC):
         self.intercept = intercept
         self.seed = seed
         self._features = FeatureIndex()
-        working = OneSampleFW() if self.optimizer is None else self.optimizer
+        working = default_optimizer(constraint) if self.optimizer is None else self.optimizer
         self._run: Run = self._start(working)
         self._y_name: str | None = None
         # The negative and the positive class of a classifier, once seen; never changed in place.

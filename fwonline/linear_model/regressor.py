@@ -28,8 +28,9 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         The set of :mod:`fwonline.sets` that the weights live in. On a :class:`~fwonline.sets.ProbabilitySimplex` the
         weights are zero, thus outside, until the first sample.
     optimizer
-        How to learn; by default :class:`~fwonline.optim.OneSampleFW`, which keeps no samples. One that serves another
-        model already is cloned.
+        How to learn. By default :class:`~fwonline.optim.StochasticPairwiseFW`, which has nothing to tune, on balls of
+        norm 1, 2 or infinity, boxes and simplices, and :class:`~fwonline.optim.OneSampleFW` on other sets. One that
+        serves another model already is cloned.
     loss
         A loss for regression; ``river.optim.losses.Squared()`` by default.
     intercept

@@ -11,6 +11,7 @@ from river import base, drift
 from fwonline import losses
 from fwonline._kernels import coordinates, layout, memory, pairwise
 from fwonline._kernels.layout import (
+    ENTRIES,
     INTERCEPT,
     LARGEST,
     LIVE,
@@ -25,8 +26,10 @@ from fwonline._kernels.layout import (
     NEED_POOL,
     NOISE,
     OK,
+    PENALTY,
     SEEN,
     SET_P,
+    SIGNIFICANCE,
     STEPS,
     TOO_LARGE,
     U_SCALE,
@@ -38,19 +41,35 @@ from fwonline._kernels.layout import (
 from fwonline.losses import loss_curvature, loss_derivative, loss_value
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.memory_run import MemoryRun
-from fwonline.optim.run import GENERIC, resized
+from fwonline.optim.one_sample import OneSampleFW
+from fwonline.optim.run import GENERIC, resized, set_code
 from fwonline.optim.schedules import Power, Schedule
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fwonline.sets import ConvexSet
 
 __all__ = ["StochasticPairwiseFW"]
 
-# Samples whose mean loss is one look of the drift detector.
+# Steps a sample by default: as many as look at this many entries, but neither fewer nor more than these.
+BUDGET, FEWEST, MOST = 300, 4, 16
+# Samples that the drift detector is shown together.
 LOOK = 32
+# Samples among which a change is looked for.
+RECENT = 1024
 
 
 @part
 def can_sum(alpha, largest):
     """Whether the square of a contribution stays within what sums can hold; false for NaN too."""
     return abs(alpha) * largest <= LARGEST
+
+
+@part
+def looks(cnt, entries):
+    """Steps that a sample of so many entries pays for."""
+    return min(cnt[STEPS], max(FEWEST, cnt[ENTRIES] // max(entries, 1))) if cnt[ENTRIES] > 0 else cnt[STEPS]
 
 
 @part
@@ -64,6 +83,7 @@ def enter(
     at, idx, val, start, stop, y, alpha, h, largest,
 ):  # fmt: skip
     """The newest sample takes the oldest one's place, whose contribution stays as it was last seen."""
+    num[PENALTY] = num[SIGNIFICANCE] * math.sqrt(math.log(1.0 + cnt[D]))
     slot = (cnt[SEEN] - 1) % rows.shape[0]
     if cnt[LIVE] == rows.shape[0]:
         cnt[LIVE] -= 1
@@ -105,7 +125,7 @@ def renew(
 @part
 def draw(num, cnt, noise, capacity):
     """A slot of those held, uniformly."""
-    count = pairwise.usable(cnt, capacity)
+    count = pairwise.usable(cnt)
     age = np.int64(noise[cnt[NOISE]] * count)
     cnt[NOISE] += 1
     return pairwise.slot_of(cnt, age, capacity)
@@ -129,8 +149,8 @@ def renew_slot(
 
 @jit
 def learn(
-    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves, noise,
-    indptr, idx, val, ys, first, last,
+    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves, recent,
+    noise, indptr, idx, val, ys, first, last,
 ):  # fmt: skip
     """Learn rows first to last; stops before a row that needs room, randomness or a look, or that is refused."""
     bits = val.view(layout.INT64)
@@ -150,13 +170,14 @@ def learn(
         if at < 0:
             return NEED_POOL
         memory.play(num, cnt, y, prediction)
+        recent[(cnt[SEEN] - 1) % RECENT] = num[LOSS]
         h = loss_curvature(kind, p, q, y, prediction, num[LOSS], alpha, usual_loss(num, cnt))
         enter(
             v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
             at, idx, val, start, stop, y, alpha, h, largest,
         )  # fmt: skip
         memory.fit_intercept(num, cnt, y, prediction, alpha)
-        for k in range(cnt[STEPS]):
+        for k in range(looks(cnt, stop - start)):
             if k > 0:
                 slot = draw(num, cnt, noise, rows.shape[0])
                 renew_slot(
@@ -194,6 +215,14 @@ def renew_newest(
         )  # fmt: skip
 
 
+def _since_change(x: NDArray[np.float64]) -> int:
+    """Samples since the mean of x changed: the split, between two blocks, of least squares."""
+    sums = np.cumsum(x[::-1])
+    newest = np.arange(LOOK, x.size, LOOK)
+    new, old = sums[newest - 1] / newest, (sums[-1] - sums[newest - 1]) / (x.size - newest)
+    return int(newest[np.argmax((new - old) ** 2 * newest * (x.size - newest))]) if newest.size else x.size
+
+
 class StochasticPairwiseRun(MemoryRun):
     optimizer: StochasticPairwiseFW
     _compiled_learn = staticmethod(learn)
@@ -206,6 +235,7 @@ class StochasticPairwiseRun(MemoryRun):
         self.active, self.place = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self.pool_at = np.zeros(0)
         self.curves = np.zeros(0)
+        self.recent = np.zeros(RECENT)
         super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
         if self.cnt[layout.SET] == GENERIC:
             raise ValueError(
@@ -214,13 +244,14 @@ class StochasticPairwiseRun(MemoryRun):
             )
         self.curves = np.zeros(self.capacity)
         self.detector = (drift.ADWIN(**_WATCH) if optimizer.detector is None else optimizer.detector).clone()
-        self.cnt[STEPS] = optimizer.steps
+        self.cnt[STEPS] = optimizer.steps or MOST
+        self.cnt[ENTRIES] = 0 if optimizer.steps else BUDGET
         self.cnt[layout.BATCH] = 1
-        self.num[layout.PENALTY] = optimizer.significance
+        self.num[SIGNIFICANCE] = optimizer.significance
         self._bind()
 
     def _extra(self) -> tuple:
-        return (self.sums, self.active, self.place, *self.pool, self.pool_at, self.curves, self.noise)
+        return (self.sums, self.active, self.place, *self.pool, self.pool_at, self.curves, self.recent, self.noise)
 
     def _is_consistent(self) -> bool:
         listed = self.active[: self.cnt[layout.NONZEROS]]
@@ -251,17 +282,24 @@ class StochasticPairwiseRun(MemoryRun):
             super()._provide(status, need)
 
     def _watch(self) -> None:
-        """Show the detector the mean loss of a block, between 0 and 1 on the scale of the usual loss."""
-        num, cnt = self.num, self.cnt
-        block = (num[LOSS_SUM] - num[layout.WATCHED_SUM]) / LOOK
-        usual = num[LOSS_SUM] / cnt[SEEN]
-        num[layout.WATCHED_SUM] = num[LOSS_SUM]
-        cnt[WATCHED] += 1
+        """Show the detector the last losses, each between 0 and 1 on the scale of the usual one."""
+        usual = float(usual_loss(self.num, self.cnt))
+        self.cnt[WATCHED] += 1
         before = getattr(self.detector, "estimation", -math.inf)
-        # A loss that can be negative has no scale of its own: e^x is then as good as any.
-        self.detector.update(block / (block + usual) if usual > 0.0 <= block else 1.0 / (1.0 + math.exp(-block)))
-        if self.detector.drift_detected and getattr(self.detector, "estimation", math.inf) > before:
-            self.forget(int(getattr(self.detector, "width", 1)) * LOOK)
+        seen = int(self.cnt[SEEN])
+        # A loss that can be negative has no scale of its own: the logistic function serves as well as any.
+        losses_seen = self.recent[np.arange(max(seen - RECENT, 0), seen) % RECENT]
+        shown = np.where(
+            (usual > 0.0) & (losses_seen >= 0.0),
+            losses_seen / (losses_seen + usual),
+            0.5 + 0.5 * np.tanh(0.5 * losses_seen),
+        )
+        found = False
+        for x in shown[-LOOK:].tolist():
+            self.detector.update(x)
+            found = found or self.detector.drift_detected
+        if found and getattr(self.detector, "estimation", math.inf) > before:
+            self.forget(_since_change(shown))
 
     def forget(self, keep: int) -> None:
         """Let the sums hold the last ``keep`` samples alone, as the present iterate sees them."""
@@ -282,7 +320,7 @@ class StochasticPairwiseRun(MemoryRun):
 
     @property
     def _model(self) -> tuple:
-        return (*self.core, *self._extra()[:-1])
+        return (*self.core, *self._extra()[:-2])
 
     # --- by parts ---------------------------------------------------------------------------------------------
 
@@ -302,6 +340,7 @@ class StochasticPairwiseRun(MemoryRun):
     def _enter(self, rows, i, margin, alpha, largest):
         indptr, idx, val, y = rows
         at = self._place(rows, i)  # first of all: it may bring a larger pool
+        self.recent[(self.cnt[SEEN] - 1) % RECENT] = self.num[LOSS]
         h = self._curvature(float(y[i]), float(self.num[layout.PREDICTION]), alpha)
         enter(*self._model, at, idx, val, indptr[i], indptr[i + 1], y[i], alpha, h, largest)
 
@@ -312,7 +351,8 @@ class StochasticPairwiseRun(MemoryRun):
         renew(*self._model, slot, margin, alpha, self._curvature(y, z, alpha))
 
     def _moves(self):
-        for k in range(self.optimizer.steps):
+        newest = self.rows[(self.cnt[SEEN] - 1) % len(self.rows), memory.LENGTH]
+        for k in range(looks(self.cnt, newest)):
             if k > 0:
                 if self.cnt[NOISE] >= self.noise.size:
                     self._draw_noise()
@@ -329,7 +369,7 @@ class StochasticPairwiseRun(MemoryRun):
         super().offline(rows)
         self.pool_at = np.zeros(self.pool_val.size)
         self.curves = np.zeros(self.capacity)
-        self.num[layout.PENALTY] = 0.0  # the mean loss itself is minimised
+        self.num[SIGNIFICANCE] = 0.0  # the mean loss itself is minimised
         self._bind()
 
     def iterate(self, count: int) -> None:
@@ -378,7 +418,7 @@ class StochasticPairwiseFW(Optimizer):
     .. math::
         F(w) = \sum_i \alpha_i \langle x_i, w - w^i \rangle
                + \frac{h_i}{2} \sum_j x_{ij}^2 (w_j - w^i_j)^2
-               + c \sum_j |w_j| \sqrt{\textstyle\sum_i \alpha_i^2 x_{ij}^2}.
+               + c \sqrt{\log (1 + d)} \sum_j |w_j| \sqrt{\textstyle\sum_i \alpha_i^2 x_{ij}^2}.
 
     The newest sample enters at once. Then follow ``steps`` steps; before each but the first, one of the last
     ``memory`` samples, drawn at random, is looked at again, and its part of F made anew. A step picks the atom along
@@ -388,9 +428,9 @@ class StochasticPairwiseFW(Optimizer):
 
     Nothing is tuned. How far a step may go is measured: when a sample is looked at again, the curvature seen along the
     steps since is compared with the diagonal's, and steps are divided by the ratio (it is about 1 where features are
-    independent, 2 to 6 on text). The last term of F is what keeps a large set from being overfitted: a slope that is
-    within c standard errors of 0 is noise, and its feature stays out. Its weight in the mean falls like
-    :math:`n^{-1/2}`. A drift detector watches the loss of blocks of 32 samples; when it says that the loss has
+    independent, 2 to 6 on text). The last term of F is what keeps a large set from being overfitted: a slope within
+    some standard errors of 0, the more the more features there are to err by, is noise, and its feature stays out. Its
+    weight in the mean falls like :math:`n^{-1/2}`. A drift detector watches the losses; when it says that they have
     risen, F is made anew from the samples since.
 
     When to use it: online, on one pass, on balls of norm 1, 2 or infinity, boxes and simplices: it is the default of
@@ -402,13 +442,15 @@ class StochasticPairwiseFW(Optimizer):
     memory
         Samples that can be looked at again, >= 1. What older ones said stays in F.
     steps
-        Steps a sample, >= 1: what learning a sample costs is nearly proportional to it.
+        Steps a sample, >= 1: what learning a sample costs is nearly proportional to it. By default as many as look at
+        300 entries, but at least 4 and at most 16: samples of few features are cheap to look at again.
     significance
-        c, in standard errors of a slope, >= 0; in a simplex, where every point has the same norm, it plays no part.
+        c, in standard errors of a slope, >= 0; in the probability simplex, where every point has the same norm, it
+        plays no part.
     detector
-        A river drift detector; ``drift.ADWIN``, looking at every block, by default. It is shown the mean loss of a
-        block over itself plus the usual one, a number from 0 to 1. ``drift.DummyDriftDetector(t_0=...)`` forgets by
-        the clock.
+        A river drift detector; ``drift.ADWIN`` by default. Every 32 samples it is shown each one's loss over itself
+        plus the mean loss so far, a number from 0 to 1. What is kept after a drift are the samples since the split
+        of least squares among the last 1,024.
 
     Raises
     ------
@@ -443,7 +485,7 @@ class StochasticPairwiseFW(Optimizer):
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> from fwonline import linear_model, optim, sets
     >>> model = preprocessing.StandardScaler() | linear_model.FWClassifier(
-    ...     sets.L1Ball(5.0), optim.StochasticPairwiseFW(steps=2)
+    ...     sets.L1Ball(5.0), optim.StochasticPairwiseFW(memory=500)
     ... )
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
     ROCAUC: 9...
@@ -454,12 +496,13 @@ class StochasticPairwiseFW(Optimizer):
     def __init__(
         self,
         memory: int = 1000,
-        steps: int = 4,
-        significance: float = 1.0,
+        steps: int | None = None,
+        significance: float = 0.3,
         detector: base.DriftDetector | None = None,
     ):
         check_count("memory", memory)
-        check_count("steps", steps)
+        if steps is not None:
+            check_count("steps", steps)
         if not 0.0 <= significance < math.inf:
             raise ValueError(f"significance must be a finite number >= 0, got {significance!r}")
         self.memory = memory
@@ -471,7 +514,12 @@ class StochasticPairwiseFW(Optimizer):
         return _NO_SCHEDULE
 
 
+def default_optimizer(constraint: ConvexSet) -> Optimizer:
+    """What the estimators use when told nothing: this one where it can, and elsewhere what keeps no samples."""
+    return OneSampleFW() if set_code(constraint)[0] == GENERIC else StochasticPairwiseFW()
+
+
 # Steps are Newton's on the model; a run asks for a schedule all the same.
 _NO_SCHEDULE = Power(a=1.0)
-# ADWIN, looking at every block.
-_WATCH = {"clock": 1, "grace_period": 4, "min_window_length": 2}
+# ADWIN, looking after every block.
+_WATCH = {"clock": LOOK, "grace_period": LOOK}

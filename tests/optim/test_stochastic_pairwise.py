@@ -1,0 +1,298 @@
+"""Pairwise steps on a quadratic memory, against the model written out sample by sample."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import OwnSquared
+from river import drift
+from river import optim as river_optim
+
+from fwonline import losses, sets
+from fwonline.linear_model import FWClassifier, FWRegressor
+from fwonline.optim import OneSampleFW, StochasticPairwiseFW
+from fwonline.optim.comparator import best_fixed_point
+from fwonline.optim.stochastic_pairwise import _since_change
+
+SETS = {
+    "l1-small": sets.L1Ball(0.5),
+    "l1": sets.L1Ball(20.0),
+    "unit-simplex": sets.UnitSimplex(0.8),
+    "simplex": sets.ProbabilitySimplex(1.5),
+    "l2-small": sets.L2Ball(0.7),
+    "l2": sets.L2Ball(9.0),
+    "linf": sets.LInfBall(0.4),
+    "box": sets.Box(-0.2, 0.9),
+}
+LOSSES = {
+    "squared": river_optim.losses.Squared(),
+    "own": OwnSquared(),
+    "log": river_optim.losses.Log(),
+    "absolute": river_optim.losses.Absolute(),
+}
+
+
+class Oracle:
+    """F is summed from every sample that was ever learned, whenever a slope of it is wanted."""
+
+    def __init__(self, constraint, loss, memory, steps, c, seed, d):
+        self.constraint, self.loss, self.memory, self.steps = constraint, loss, memory, steps
+        self.noise = iter(np.random.default_rng(seed).random(4096))
+        self.w, self.key = np.zeros(d), np.zeros(d)
+        self.samples = []  # [x, y, alpha, h, w^i]
+        self.c = c * math.sqrt(math.log(1 + d))
+        self.seen = self.model = self.pull = self.total = 0.0
+        self.count = 0
+        self.kind = type(constraint).__name__
+        if self.kind == "Box":
+            self.lower, self.upper = constraint.lower, constraint.upper
+        else:
+            self.upper = constraint.radius
+            self.lower = 0.0 if "Simplex" in self.kind else -constraint.radius
+
+    def sums(self):
+        X = np.array([s[0] for s in self.samples])
+        alpha, h = (np.array([s[k] for s in self.samples])[:, None] for k in (2, 3))
+        at = np.array([s[4] for s in self.samples])
+        H = (h * X**2).sum(0)
+        g = (alpha * X).sum(0) + (h * X**2 * (self.w - at)).sum(0)
+        ratio = max(self.seen / self.model, 1.0) if self.model else 1.0
+        noise = 0.0 if self.kind == "ProbabilitySimplex" else self.c * np.sqrt((alpha**2 * X**2).sum(0))
+        return g, noise * np.ones_like(g), H * ratio
+
+    def aim(self, j):
+        g, noise, H = (a[j] for a in self.sums())
+        if H <= 0.0:
+            return self.w[j], 0.0, 0.0
+        z = H * self.w[j] - g
+        z = np.sign(z) * max(abs(z) - noise, 0.0)
+        if self.kind == "UnitSimplex":
+            z = max(z, 0.0)
+        h = H + (self.pull if self.kind == "L2Ball" else 0.0)
+        return min(max(z / h, self.lower), self.upper), h, z
+
+    def touch(self, j):
+        if self.kind == "ProbabilitySimplex":
+            self.key[j] = -self.sums()[0][j]
+            return
+        to, h, z = self.aim(j)
+        if self.kind in ("Box", "LInfBall"):
+            z = h * to
+        self.key[j] = abs(z - h * self.w[j]) * (0.8 if self.w[j] == 0.0 else 1.0)
+
+    def look(self, sample):
+        x, y, _, _, at = sample
+        z = float(x @ self.w)
+        alpha, value = float(self.loss.gradient(y, z)), float(self.loss(y, z))
+        if isinstance(self.loss, river_optim.losses.Squared):
+            h = 2.0
+        elif isinstance(self.loss, river_optim.losses.Log):
+            h = math.tanh(z / 2) / (2 * z) if z else 0.25
+        else:
+            h = alpha**2 / (2 * max(value, 0.1 * self.total / self.count))
+        change = self.w - at
+        model = h * float((x * change) @ (x * change))
+        if at is not self.w and model > 0.0:
+            self.seen = 0.999 * self.seen + h * float(x @ change) ** 2
+            self.model = 0.999 * self.model + model
+        sample[2:] = alpha, h, self.w.copy()
+        for j in np.flatnonzero(x):
+            if self.w[j] != 0.0 and self.kind != "ProbabilitySimplex":
+                to, h_j, _ = self.aim(j)
+                if h_j > 0.0 and to == 0.0:
+                    self.w[j] = 0.0
+            self.touch(j)
+
+    def step(self):
+        j = int(np.argmax(self.key))
+        size, R = np.abs(self.w).sum(), self.upper
+        if self.kind == "ProbabilitySimplex":
+            if not self.w.any():
+                self.w[j] = R
+            else:
+                self.exchange(j, 0.0)
+        elif self.key[j] > 0.0:
+            to, _, _ = self.aim(j)
+            to = 0.0 if to * self.w[j] < 0.0 else to
+            grows = abs(to) - abs(self.w[j])
+            if self.kind in ("L1Ball", "UnitSimplex") and grows > 0.0 and size + grows > R:
+                self.exchange(j, max(R - size, 0.0))
+            else:
+                self.w[j] = to
+                if self.kind == "L2Ball" and np.linalg.norm(self.w) > R:
+                    self.w *= R / np.linalg.norm(self.w)
+        self.touch(j)
+
+    def exchange(self, j, room):
+        g, noise, H = self.sums()
+        w = self.w
+        sign = 1.0
+        if self.kind != "ProbabilitySimplex":
+            sign = 1.0 if w[j] > 0.0 or (w[j] == 0.0 and g[j] < 0.0) else -1.0
+        others = [k for k in np.flatnonzero(w) if k != j]
+        if not others:
+            w[j] += sign * room
+            return
+        gains = [np.sign(w[k]) * g[k] + noise[k] for k in others]
+        k, gain = others[int(np.argmax(gains))], max(gains)
+        mine = sign * g[j] + noise[j]
+        step = max((gain - mine) / (H[j] + H[k]), 0.0)
+        if step >= abs(w[k]) + room:
+            step, w[k] = abs(w[k]) + room, 0.0
+        else:
+            w[k] -= np.copysign(max(step - room, 0.0), w[k])
+        w[j] += sign * step
+        self.touch(k)
+
+    def learn(self, x, y):
+        self.total += float(self.loss(y, float(x @ self.w)))
+        self.count += 1
+        self.samples.append([x, y, 0.0, 0.0, self.w])
+        self.look(self.samples[-1])
+        for k in range(self.steps):
+            if k:
+                self.look(self.samples[-1 - int(next(self.noise) * min(len(self.samples), self.memory))])
+            self.step()
+
+
+def stream(n, d, binary, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    y = X[:, 0] - 2.0 * X[:, 2] + 0.3 * rng.normal(size=n)
+    return X, (y > 0.0) if binary else y
+
+
+# An exchange leaves two slopes equal, and rounding to say which is less: 15 samples go by before that shows.
+@pytest.mark.parametrize(
+    ("where", "loss"), [(s, f) for s in SETS for f in LOSSES if f == "squared" or not s.startswith("l2")]
+)
+def test_the_model_is_the_sum_over_all_samples(where, loss):
+    X, y = stream(15, 6, loss == "log", seed=5)
+    kind = FWClassifier if loss == "log" else FWRegressor
+    model = kind(SETS[where], StochasticPairwiseFW(memory=8, steps=4), LOSSES[loss], seed=3)
+    oracle = Oracle(SETS[where], LOSSES[loss], 8, 4, 0.3, 3, 6)
+    for x, label in zip(X, y.tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), label)
+        oracle.learn(x, label)
+        np.testing.assert_allclose(model._run.weights, oracle.w, atol=1e-9)
+
+
+@pytest.mark.parametrize("where", SETS)
+def test_offline_it_reaches_the_optimum(where):
+    X, y = stream(200, 10, False)
+    result = StochasticPairwiseFW().minimize(X, y, constraint=SETS[where], steps=8_000, seed=0)
+    best = best_fixed_point(X, y, loss=river_optim.losses.Squared(), constraint=SETS[where], tol=1e-6)
+    assert result.fun <= best.upper + 1e-5
+    assert result.gap <= 1e-4
+    assert SETS[where].contains(result.x)
+    assert result.gap_estimate == pytest.approx(result.gap, abs=1e-3)
+
+
+@pytest.mark.parametrize("where", SETS)
+def test_never_outside_the_set(where):
+    X, y = stream(120, 12, False, seed=1)
+    X[::17] *= 1e8
+    model = FWRegressor(SETS[where], seed=0)
+    for x, label in zip(X, (1e3 * y).tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), label)
+        assert model.violation <= 1e-9
+        assert math.isfinite(model.predict_one({0: 1.0, 5: -2.0}))
+
+
+def test_it_is_the_default_where_points_have_coordinates():
+    assert isinstance(FWClassifier(sets.L2Ball(1.0))._run.optimizer, StochasticPairwiseFW)
+    assert isinstance(FWClassifier(sets.KSparseBall(2, 1.0))._run.optimizer, OneSampleFW)
+
+
+def test_steps_follow_the_entries_of_a_sample():
+    model = FWRegressor(sets.L1Ball(1.0), seed=0)
+    seen = 0
+    for entries, steps in ((2, 16), (30, 10), (100, 4)):
+        model.learn_one(dict.fromkeys(range(entries), 1.0), 1.0)
+        assert model._run.optimizer.n_gradients - seen == steps
+        seen = model._run.optimizer.n_gradients
+
+
+def test_what_is_noise_stays_out():
+    """Two hundred features say nothing: an unbounded fit would use them all."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 200))
+    y = X[:, 0] - X[:, 1] + rng.normal(size=2000)
+    free, careful = (FWRegressor(sets.L1Ball(100.0), StochasticPairwiseFW(significance=c), seed=0) for c in (0.0, 1.0))
+    for model in (free, careful):
+        model.learn_arrays(X, y)
+    assert len(careful.weights) < len(free.weights) / 3
+    assert {0, 1} <= set(careful.weights)
+    assert careful.cumulative_loss < free.cumulative_loss
+
+
+def test_a_flip_is_noticed_and_the_past_forgotten():
+    X, y = stream(1600, 8, True)
+    y[800:] = ~y[800:]
+    model = FWClassifier(sets.L1Ball(50.0), seed=0)
+    still = FWClassifier(sets.L1Ball(50.0), StochasticPairwiseFW(detector=drift.DummyDriftDetector(t_0=10**9)), seed=0)
+    at = {}
+    for name, one in (("watching", model), ("still", still)):
+        one.learn_arrays(X[:1000], y[:1000])
+        before = one.cumulative_loss
+        one.learn_arrays(X[1000:], y[1000:])
+        at[name] = one.cumulative_loss - before
+    assert 800 <= model._run.cnt[22] < 1000
+    assert still._run.cnt[22] == 0
+    assert at["watching"] < at["still"] / 3
+
+
+def test_a_change_is_dated_by_blocks():
+    x = np.concatenate([np.full(500, 0.2), np.full(100, 0.6)]) + 0.01 * np.random.default_rng(0).normal(size=600)
+    assert _since_change(x) == 96
+    assert _since_change(x[:20]) == 20
+
+
+def test_the_gap_is_that_of_the_model():
+    X, y = stream(60, 6, False)
+    model = FWRegressor(sets.L1Ball(1.0), seed=0)
+    assert math.isnan(model.gap)
+    model.learn_arrays(X, y)
+    r, _, H, b = model._run.sums[:6].T
+    w = model._run.weights
+    g = (r + H * w - b) / 60
+    assert model.gap == pytest.approx(g @ w + np.abs(g).max(), rel=1e-9)
+    # What the squared loss says of the last samples is exact, but for their diagonal.
+    assert model.exact_gap() == pytest.approx(model.gap, abs=0.3)
+
+
+@pytest.mark.parametrize("name", ["memory", "steps"])
+def test_counts_are_counts(name):
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= 1, got 0"):
+        StochasticPairwiseFW(**{name: 0})
+
+
+@pytest.mark.parametrize("value", [-0.1, math.inf, math.nan])
+def test_significance_is_a_number_from_zero(value):
+    with pytest.raises(ValueError, match="significance must be a finite number >= 0"):
+        StochasticPairwiseFW(significance=value)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        river_optim.losses.Poisson(),
+        river_optim.losses.Huber(0.5),
+        losses.NegativeLogReturn(),
+        losses.SmoothHinge(),
+        losses.SquaredHinge(),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_curvatures_lie_above_the_loss(loss):
+    """The parabola through value and slope, with the curvature, is above the loss between z and its best point."""
+    kind, p, q = losses.compiled(loss)
+    for y in (0.0, 1.0):
+        for z in (-2.0, -0.5, 0.3, 0.9, 2.5):
+            f, a = losses.loss_value(kind, p, q, y, z), losses.loss_derivative(kind, p, q, y, z)
+            h = losses.loss_curvature(kind, p, q, y, z, f, a, 1.0)
+            assert math.isfinite(h)
+            assert h >= 0.0
+            if h > 0.0 and f > 0.1:
+                step = -a / h
+                assert losses.loss_value(kind, p, q, y, z + step) <= f + 1e-12
