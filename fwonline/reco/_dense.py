@@ -132,6 +132,16 @@ class Dense:
         if (order := ratings.arrange()) is not None:
             self.d[: order.size] = self.d[order]
 
+    def fits(self, ratings: Ratings) -> bool:
+        """Whether the arrays have the shapes and types that steps on these ratings take for granted."""
+        arrays = (self.x, self.d, self.u, self.v)
+        return (
+            [array.ndim for array in arrays] == [2, 1, 1, 1]
+            and all(array.dtype == np.float64 for array in arrays)
+            and all(0 <= a <= b <= c for a, b, c in zip(self.seen, ratings.shape, self.x.shape, strict=True))
+            and (self.u.size, self.v.size) == self.seen
+        )
+
     def __getstate__(self) -> dict:
         return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
 

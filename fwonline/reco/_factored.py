@@ -170,6 +170,18 @@ class Factored:
         self.scale = 1.0
         lowrank.entries(self.left, self.right, self.rank, 1.0, ratings.rows, ratings.cols, 0, self.fitted, self.fit)
 
+    def fits(self, ratings: Ratings) -> bool:
+        """Whether the arrays have the shapes and types that steps on these ratings take for granted."""
+        arrays = (self.left, self.right, self.fit)
+        rooms = len(self.left), len(self.right)
+        return (
+            [array.ndim for array in arrays] == [2, 2, 1]
+            and all(array.dtype == np.float64 for array in arrays)
+            and all(0 <= a <= b <= c for a, b, c in zip(self.seen, ratings.shape, rooms, strict=True))
+            and 0 <= self.rank <= self.left.shape[1] == self.right.shape[1]
+            and 0 <= self.fitted <= min(ratings.count, self.fit.size)
+        )
+
     def __getstate__(self) -> dict:
         return {name: value for name, value in self.__dict__.items() if name != "_g"}
 

@@ -358,6 +358,11 @@ class SHCGMCompletion(Ranker):
             x = x + self._ratings.biases(rows, cols)
         return float(np.linalg.norm(self._problem.outside(x))), float(np.linalg.norm(x))
 
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        if not self._state.fits(self._ratings):
+            raise ValueError("the saved state of SHCGMCompletion is inconsistent: its arrays do not fit its ratings")
+
 
 def _plain(names: list) -> bool:
     """Whether names are of types whose values are all hashable and equal to themselves."""

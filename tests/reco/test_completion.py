@@ -17,7 +17,7 @@ from fwonline._kernels import lowrank, room
 from fwonline.exceptions import SampleError
 from fwonline.loop import EventLoop, codec
 from fwonline.monitors import Feasibility, Metric
-from fwonline.reco import _dense, _factored, _lmo
+from fwonline.reco import _dense, _factored, _lmo, _ratings
 
 METHODS = ("hcgm", "shcgm")
 
@@ -518,3 +518,40 @@ def test_a_user_who_rated_everything_in_any_order():
     ours.advance(3)
     expected = literal_hcgm(known, *start, radius=9.0, beta0=1.0, batch=50, seed=7, steps=3)
     assert whole(ours) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"arranged": 8},  # the rows do not ascend
+        {"count": 99},
+        {"count": -1},
+        {"rows": np.arange(8, dtype=np.uint32)},
+        {"cols": np.full(64, 3, dtype=np.uint32)},
+        {"n_user": np.zeros(2)},
+        {"y": np.zeros(5)},
+    ],
+)
+def test_saved_ratings_that_do_not_fit_each_other_are_refused(damage):
+    ours = model(batch=1000)
+    ours.store([0, 1, 2, 0, 1, 2, 0, 1], [0, 0, 0, 1, 1, 1, 2, 2], [3.0] * 8)
+    state = ours._ratings.__getstate__()
+    _ratings.Ratings().__setstate__(dict(state))
+    with pytest.raises(ValueError, match="the saved ratings are inconsistent"):
+        _ratings.Ratings().__setstate__(state | damage)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_saved_iterates_that_do_not_fit_their_ratings_are_refused(method):
+    ours = model(method)
+    ours.learn_arrays(*ratings(200)[:3])
+    copy.deepcopy(ours)
+    damages = {
+        "hcgm": {"left": np.zeros((3, 32)), "right": np.zeros((90, 3)), "rank": 33, "fitted": 999, "fit": np.zeros(3)},
+        "shcgm": {"x": np.zeros((3, 3)), "u": np.zeros(3), "d": np.zeros(300, np.float32), "seen": (99, 99)},
+    }
+    for name, value in damages[method].items():
+        other = copy.deepcopy(ours)
+        setattr(other._state, name, value)
+        with pytest.raises(ValueError, match="the saved state of SHCGMCompletion is inconsistent"):
+            pickle.loads(pickle.dumps(other))
