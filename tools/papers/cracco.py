@@ -57,8 +57,10 @@ METHODS = (
     Method(
         "SVRF",
         optim.SVRF,
-        # A first step that is not a whole one: an epoch then goes on from the last one's end.
-        lambda L, n: optim.SVRF(batch_size=n // 60, epoch=200, schedule=optim.schedules.Harmonic(offset=1000.0)),
+        # No first step that is a whole one: an epoch then goes on from the last one's end, by short steps.
+        lambda L, n: optim.SVRF(
+            batch_size=max(1, n // 600), epoch=500, schedule=optim.schedules.Harmonic(offset=4000.0)
+        ),
         drawing.BLUE,
         "--",
     ),
