@@ -2,7 +2,8 @@
 
 Row i is the i + 1 entries from i (i + 1) / 2 on, so a matrix that grows by a row grows at its end. Loops over a row
 begin at its first entry, which lets them vectorise, and are where the time goes: each pass moves n (n + 1) / 2 numbers
-and does all that can be done with them. An entry off the diagonal stands for two.
+and does all that can be done with them. An entry off the diagonal stands for two: sums over a row count all of it
+twice, and take the diagonal off once.
 """
 
 from __future__ import annotations
@@ -93,15 +94,15 @@ def moment(m, n, keep, weight, v, roots, clear):
         bar = m.dtype.type(clear * roots[i])
         whole = zero
         is_clear = zero
-        for j in range(i):
+        for j in range(i + 1):
             a = keep * row[j] + scaled * v[j]
             row[j] = a
             a = abs(a)
             whole += a
             is_clear += a if a > bar * roots[j] else zero
-        row[i] = keep * row[i] + scaled * v[i]
-        total += 2.0 * whole + abs(row[i])
-        total_clear += 2.0 * is_clear + abs(row[i])
+        a = abs(row[i])
+        total += 2.0 * whole - a
+        total_clear += 2.0 * is_clear + (-a if a > bar * roots[i] else a)
     return total, total_clear
 
 
@@ -122,19 +123,17 @@ def move(x, n, keep, weight, v, tau):
         sizes = zero
         large = zero
         number = zero
-        for j in range(i):
+        for j in range(i + 1):
             a = keep * row[j] + scaled * v[j]
             row[j] = a
             a = abs(a)
             sizes += a
             large += a if a > tau else zero
             number += one if a > tau else zero
-        a = keep * row[i] + scaled * v[i]
-        row[i] = a
-        a = abs(a)
-        total += 2.0 * sizes + a
-        above += 2.0 * large + (a if a > tau else zero)
-        count += 2.0 * number + (one if a > tau else zero)
+        a = abs(row[i])
+        total += 2.0 * sizes - a
+        above += 2.0 * large - (a if a > tau else zero)
+        count += 2.0 * number - (one if a > tau else zero)
     return total, above, count
 
 
@@ -150,7 +149,8 @@ def _finish_row(x, i, keep, term, tau):
     number = zero
     squares = zero
     products = zero
-    for j in range(i):
+    product = row[i] * term[i]
+    for j in range(i + 1):
         b = row[j]
         products += b * term[j]
         a = keep * b + term[j]
@@ -160,16 +160,13 @@ def _finish_row(x, i, keep, term, tau):
         sizes += a
         large += a if a > tau else zero
         number += one if a > tau else zero
-    b = row[i]
-    a = keep * b + term[i]
-    row[i] = a
-    size = abs(a)
+    a = abs(row[i])
     return (
-        2.0 * sizes + size,
-        2.0 * large + (size if size > tau else zero),
-        2.0 * number + (one if size > tau else zero),
-        2.0 * squares + a * a,
-        2.0 * products + b * term[i],
+        2.0 * sizes - a,
+        2.0 * large - (a if a > tau else zero),
+        2.0 * number - (one if a > tau else zero),
+        2.0 * squares - a * a,
+        2.0 * products - product,
     )
 
 
@@ -248,13 +245,13 @@ def _above(x, n, tau):
         row = x[start : start + i + 1]
         large = zero
         number = zero
-        for j in range(i):
+        for j in range(i + 1):
             a = abs(row[j])
             large += a if a > tau else zero
             number += one if a > tau else zero
         a = abs(row[i])
-        above += 2.0 * large + (a if a > tau else zero)
-        count += 2.0 * number + (one if a > tau else zero)
+        above += 2.0 * large - (a if a > tau else zero)
+        count += 2.0 * number - (one if a > tau else zero)
     return above, count
 
 
@@ -315,19 +312,17 @@ def shift(z, x, y, n, of_y, tau):
         sizes = zero
         large = zero
         number = zero
-        for j in range(i):
+        for j in range(i + 1):
             a = x_row[j] + of_y * y_row[j]
             z_row[j] = a
             a = abs(a)
             sizes += a
             large += a if a > tau else zero
             number += one if a > tau else zero
-        a = x_row[i] + of_y * y_row[i]
-        z_row[i] = a
-        a = abs(a)
-        total += 2.0 * sizes + a
-        above += 2.0 * large + (a if a > tau else zero)
-        count += 2.0 * number + (one if a > tau else zero)
+        a = abs(z_row[i])
+        total += 2.0 * sizes - a
+        above += 2.0 * large - (a if a > tau else zero)
+        count += 2.0 * number - (one if a > tau else zero)
     return total, above, count
 
 

@@ -39,7 +39,7 @@ if typing.TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["CompositeOptimizer", "CompositeState", "Objective", "check_homotopy", "check_positive"]
+__all__ = ["CompositeOptimizer", "CompositeState", "HomotopyOptimizer", "Objective", "check_positive"]
 
 _SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
 # Where a share of the gap is asked for, eigenvectors begin with this residual; each further try asks for a tenth.
@@ -470,19 +470,31 @@ class CompositeOptimizer(base.Base):
     __str__ = __repr__
 
 
+class HomotopyOptimizer(CompositeOptimizer):
+    """Base of the composite optimizers whose smoothing fades: the parameters they share."""
+
+    def __init__(
+        self,
+        beta0: float = 1.0,
+        lmo_tol: float = 1e-8,
+        lmo_share: float | None = None,
+        dual_bound: float = 0.0,
+    ):
+        check_positive("beta0", beta0)
+        check_positive("lmo_tol", lmo_tol)
+        if lmo_share is not None:
+            check_positive("lmo_share", lmo_share)
+            if lmo_share >= 1.0:
+                raise ValueError(f"lmo_share must be a number in (0, 1), or None, got {lmo_share!r}")
+        if isinstance(dual_bound, bool) or not isinstance(dual_bound, int | float) or not dual_bound >= 0.0:
+            raise ValueError(f"dual_bound must be a number >= 0, got {dual_bound!r}")
+        self.beta0 = beta0
+        self.lmo_tol = lmo_tol
+        self.lmo_share = lmo_share
+        self.dual_bound = dual_bound
+
+
 def check_positive(name: str, value: float) -> None:
     """Raise unless value is a finite number > 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-
-
-def check_homotopy(beta0: float, lmo_tol: float, lmo_share: float | None, dual_bound: float) -> None:
-    """Raise unless these are parameters that the homotopy methods can work with."""
-    check_positive("beta0", beta0)
-    check_positive("lmo_tol", lmo_tol)
-    if lmo_share is not None:
-        check_positive("lmo_share", lmo_share)
-        if lmo_share >= 1.0:
-            raise ValueError(f"lmo_share must be a number in (0, 1), or None, got {lmo_share!r}")
-    if isinstance(dual_bound, bool) or not isinstance(dual_bound, int | float) or not dual_bound >= 0.0:
-        raise ValueError(f"dual_bound must be a number >= 0, got {dual_bound!r}")

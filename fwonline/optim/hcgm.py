@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.composite import CompositeOptimizer, check_homotopy
+from fwonline.optim.composite import HomotopyOptimizer
 from fwonline.optim.schedules import EXACT
 
 if typing.TYPE_CHECKING:
@@ -13,7 +13,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["HCGM"]
 
 
-class HCGM(CompositeOptimizer):
+class HCGM(HomotopyOptimizer):
     r"""Homotopy CGM (Yurtsever, Fercoq, Locatello, Cevher 2018): the exact gradient, and smoothing that fades.
 
     .. math::
@@ -63,15 +63,6 @@ class HCGM(CompositeOptimizer):
            [0. , 1.5, 0. ],
            [0. , 0. , 0.5]])
     """
-
-    def __init__(
-        self, beta0: float = 1.0, lmo_tol: float = 1e-8, lmo_share: float | None = None, dual_bound: float = 0.0
-    ):
-        check_homotopy(beta0, lmo_tol, lmo_share, dual_bound)
-        self.beta0 = beta0
-        self.lmo_tol = lmo_tol
-        self.lmo_share = lmo_share
-        self.dual_bound = dual_bound
 
     def _step(self, run: CompositeState) -> None:
         k = run.time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from fwonline.optim.base import check_count
-from fwonline.optim.composite import CompositeOptimizer, check_homotopy
+from fwonline.optim.composite import HomotopyOptimizer
 from fwonline.optim.schedules import EXACT
 
 if typing.TYPE_CHECKING:
@@ -14,7 +14,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["HSAGFW"]
 
 
-class HSAGFW(CompositeOptimizer):
+class HSAGFW(HomotopyOptimizer):
     r"""Homotopy CGM on a finite sum, with SAG's gradient (Dresdner et al. 2022).
 
     The successor of SHCGM where samples can be looked at again: the gradient of every component is remembered as it
@@ -76,13 +76,9 @@ class HSAGFW(CompositeOptimizer):
         lmo_share: float | None = None,
         dual_bound: float = 0.0,
     ):
-        check_homotopy(beta0, lmo_tol, lmo_share, dual_bound)
+        super().__init__(beta0, lmo_tol, lmo_share, dual_bound)
         check_count("batch_size", batch_size)
-        self.beta0 = beta0
         self.batch_size = batch_size
-        self.lmo_tol = lmo_tol
-        self.lmo_share = lmo_share
-        self.dual_bound = dual_bound
 
     def _begin(self, run: CompositeState) -> None:
         run.objective.start_memory(run.x.shape)

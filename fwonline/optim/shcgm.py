@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.composite import CompositeOptimizer, check_homotopy
+from fwonline.optim.composite import HomotopyOptimizer
 from fwonline.optim.schedules import STOCHASTIC, momentum
 
 if typing.TYPE_CHECKING:
@@ -13,7 +13,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["SHCGM"]
 
 
-class SHCGM(CompositeOptimizer):
+class SHCGM(HomotopyOptimizer):
     r"""Stochastic homotopy CGM (Locatello, Yurtsever, Fercoq, Cevher 2019, Algorithm 1).
 
     .. math::
@@ -67,15 +67,6 @@ class SHCGM(CompositeOptimizer):
     >>> bool(abs(result.x - [0.4, 0.367, 0.167, 0.067]).max() < 0.05), result.infeasibility < 0.02
     (True, True)
     """
-
-    def __init__(
-        self, beta0: float = 1.0, lmo_tol: float = 1e-8, lmo_share: float | None = None, dual_bound: float = 0.0
-    ):
-        check_homotopy(beta0, lmo_tol, lmo_share, dual_bound)
-        self.beta0 = beta0
-        self.lmo_tol = lmo_tol
-        self.lmo_share = lmo_share
-        self.dual_bound = dual_bound
 
     def _step(self, run: CompositeState) -> None:
         k = run.time
