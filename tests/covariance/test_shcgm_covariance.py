@@ -227,6 +227,7 @@ def test_blocks_and_the_dual_meet_the_constraint_sooner():
         {"method": "shcgm", "l1": 30.0},
         {"trace": 3.0, "l1": 5.0, "dual": True},
         {"rank": 3, "l1": math.inf, "dual": True},
+        {"rank": 3, "l1": 30.0, "dual": True, "method": "shcgm"},
     ],
 )
 def test_every_estimate_is_psd_and_the_feasible_one_is_feasible(settings):
