@@ -1,25 +1,28 @@
 """Test-then-train over one pass: tasks x learners x seeds, and a table of it.
 
 A learner is a grid of models, of which the best is kept in hindsight; a learner without anything to tune is a grid of
-one. Any model that has the estimators' ``learn_arrays``, ``cumulative_loss``, ``weights`` and ``predict_proba_arrays``
-can play.
+one. Any model that has the estimators' ``learn_arrays``, ``cumulative_loss`` and ``weights`` (by column) can play.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import typing
 
 import numpy as np
 from river import optim as river_optim
 
+from fwonline import linear_model
+from fwonline.losses import vector_loss
 from fwonline.optim.comparator import Bracket, best_fixed_point
 from tools.bench.clock import stopwatch
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from fwonline import optim
     from fwonline.sets import ConvexSet
     from tools.papers.data import Data
 
@@ -28,19 +31,47 @@ __all__ = ["COLUMNS", "Learner", "Play", "Task", "fixed_point", "line", "log_los
 COLUMNS = ("data", "set", "learner", "setting", "progressive", "final", "non-zeros", "us a sample", "regret a sample")
 
 
+# Looks at the cumulative loss along the pass.
+BLOCKS = 80
+
+
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """Labels of two classes to be predicted in a set, under the log loss."""
+    """Targets to be predicted in a set: labels of two classes under the log loss, or numbers under the squared one.
+
+    Attributes
+    ----------
+    ordered
+        Whether the order of the rows is the data's own, as where they drift; otherwise seeds shuffle them.
+    """
 
     data: Data
     constraint: ConvexSet
+    ordered: bool = False
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the targets are labels."""
+        return bool(self.data.y.dtype == np.bool_)
+
+    @property
+    def loss(self) -> typing.Any:
+        """The loss of a prediction."""
+        return river_optim.losses.Log() if self.is_binary else river_optim.losses.Squared()
+
+    def model(self, optimizer: optim.Optimizer | None, seed: int) -> typing.Any:
+        """An estimator for the task."""
+        kind = linear_model.FWClassifier if self.is_binary else linear_model.FWRegressor
+        return kind(self.constraint, optimizer, seed=seed)
+
+    def rows(self, seed: int) -> Data:
+        """The rows as a seed plays them."""
+        return self.data if self.ordered else self.data.shuffled(seed)
 
     @functools.cached_property
     def best(self) -> Bracket:
         """The best fixed point; it does not depend on the order of the rows."""
-        return best_fixed_point(
-            self.data.X, self.data.y, loss=river_optim.losses.Log(), constraint=self.constraint, tol=1e-3
-        )
+        return best_fixed_point(self.data.X, self.data.y, loss=self.loss, constraint=self.constraint, tol=1e-3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,13 +84,14 @@ class Learner:
 
 @dataclasses.dataclass(frozen=True)
 class Play:
-    """One pass of one model."""
+    """One pass of one model; ``curve`` is the cumulative loss at ``BLOCKS`` even places."""
 
     setting: str
     progressive: float
     final: float
     nonzeros: float
     us: float
+    curve: tuple[float, ...] = ()
 
 
 def log_loss(data: Data, z: np.ndarray) -> float:
@@ -69,19 +101,27 @@ def log_loss(data: Data, z: np.ndarray) -> float:
 
 def play(setting: str, model: typing.Any, data: Data) -> Play:
     """Learn the rows in their order, each after it was predicted."""
-    with stopwatch() as seconds:
-        model.learn_arrays(data.X, data.y)
     n = len(data.y)
-    probability = np.clip(model.predict_proba_arrays(data.X), 1e-300, 1.0 - 1e-16)
-    final = log_loss(data, np.log(probability) - np.log1p(-probability))
-    return Play(setting, model.cumulative_loss / n, final, len(model.weights), seconds() / n * 1e6)
+    cuts = np.linspace(0, n, min(BLOCKS, n) + 1).astype(int)
+    blocks = [(data.X[a:b], data.y[a:b]) for a, b in itertools.pairwise(cuts)]
+    curve = []
+    with stopwatch() as seconds:
+        for X, y in blocks:
+            model.learn_arrays(X, y)
+            curve.append(float(model.cumulative_loss))
+    w = np.zeros(data.X.shape[1])
+    for j, weight in model.weights.items():
+        w[j] = weight
+    value, _ = vector_loss(river_optim.losses.Log() if data.y.dtype == np.bool_ else river_optim.losses.Squared())
+    final = float(np.mean(value(data.y.astype(float), data.X @ w)))
+    return Play(setting, curve[-1] / n, final, int(np.count_nonzero(w)), seconds() / n * 1e6, tuple(curve))
 
 
 def tournament(tasks: Iterable[Task], learners: Iterable[Learner], seeds: Iterable[int]) -> Iterator[tuple]:
     """Rows of a table with ``COLUMNS``: medians over seeds, which shuffle the rows and seed the models."""
     learners, seeds = list(learners), list(seeds)
     for task in tasks:
-        shuffled = {seed: task.data.shuffled(seed) for seed in seeds}
+        shuffled = {seed: task.rows(seed) for seed in seeds}
         yield fixed_point(task)
         for learner in learners:
             plays = [

@@ -16,9 +16,9 @@ from tools.bench.report import Comparison, Settings, Table
 from tools.papers import data
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["learners", "run"]
+__all__ = ["learners", "river_plays", "run"]
 
 RADII = (100.0, 300.0, 1000.0, 3000.0)
 STEPS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -46,7 +46,8 @@ def learners() -> list[Learner]:
         Learner(REFERENCE, _alone(lambda _: optim.SFW(memory=1000, steps=5))),
         Learner("SFW, no replay, memory all", _alone(lambda task: optim.SFW(memory=len(task.data.y)))),
         Learner("SFW, 4 replays, memory all", _alone(lambda task: optim.SFW(memory=len(task.data.y), steps=5))),
-        Learner("OneSampleFW (default)", _alone(lambda _: None)),
+        Learner("OneSampleFW", _alone(lambda _: optim.OneSampleFW())),
+        Learner("StochasticPairwiseFW (default)", _alone(lambda _: None)),
         Learner("MomentumFW", _alone(lambda _: optim.MomentumFW())),
         Learner("ProjectedSGD, best step", _projected),
     ]
@@ -58,7 +59,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     radii = RADII[:2] if settings.quick else RADII
     for rows in [data.from_file(path) for path in settings.data] or [data.rcv1(settings.quick)]:
         tasks = [Task(rows, sets.L1Ball(radius)) for radius in radii]
-        river = _river_plays(rows.shuffled(seeds[0]))
+        river = river_plays(rows.shuffled(seeds[0]))
         table: list[tuple] = []
         for task in tasks:
             lines = list(tournament([task], learners(), seeds))
@@ -85,7 +86,8 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         )
 
 
-def _river_plays(rows: data.Data) -> list[Play]:
+def river_plays(rows: data.Data, penalties: Sequence[float] = PENALTIES, rates: Sequence[float] = RATES) -> list[Play]:
+    """One pass of river's logistic regression with each l1 penalty and each rate; labels of two classes."""
     names = range(rows.X.shape[1])
     indptr = rows.X.indptr.tolist()
     samples = [
@@ -96,8 +98,8 @@ def _river_plays(rows: data.Data) -> list[Play]:
         for a, b, label in zip(indptr, indptr[1:], rows.y.tolist(), strict=False)
     ]
     plays = []
-    for penalty in PENALTIES:
-        for rate in RATES:
+    for penalty in penalties:
+        for rate in rates:
             model = river_linear.LogisticRegression(optimizer=river_optim.SGD(rate), l1=penalty, intercept_lr=0.0)
             total = 0.0
             with stopwatch() as seconds:
