@@ -41,7 +41,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     repeats, passes, seeds = (2, 2, 2) if settings.quick else (9, 2, 3)
     rows = data.rcv1(settings.quick)
     yield from _against_copt(rows, passes, seeds)
-    yield from _batches_against_copt(rows, passes=2 if settings.quick else 30, repeats=2 if settings.quick else 5)
+    yield from _batches_against_copt(rows, passes=1 if settings.quick else 30, repeats=1 if settings.quick else 5)
     yield from _against_loops(rows, repeats)
     yield Table(
         "learn_arrays: setting",
