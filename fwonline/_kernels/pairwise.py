@@ -80,11 +80,10 @@ def error_of(num, sums, j):
 
 
 @part
-def curvature(num, sums, j):
-    """H_j, as far as it is to be relied on."""
-    h = sums[j, CURVATURE]
+def stretch(num):
+    """What curvatures of the model are multiplied by: how much the loss has been seen to bend beyond it."""
     seen, model = num[CURVATURE_SEEN], num[CURVATURE_MODEL]
-    return h * (seen / model) if seen > model else h
+    return seen / model if seen > model else 1.0
 
 
 @part
@@ -94,16 +93,15 @@ def shrunk(z, by):
 
 
 @part
-def free_aim(v, num, cnt, sums, j):
-    """H_j times where coordinate j alone would go were there no set, and the curvature there."""
-    h = curvature(num, sums, j)
+def free_aim(kind, w, g, h, error, pull):
+    """h times where a coordinate alone would go were there no set, and the curvature there, 0 if there is none."""
     if not h > 0.0:
         return 0.0, 0.0
-    z = shrunk(h * (num[W_SCALE] * v[j]) - slope(v, num, sums, j), error_of(num, sums, j))
-    if cnt[SET] == UNIT_SIMPLEX:
+    z = shrunk(h * w - g, error)
+    if kind == UNIT_SIMPLEX:
         z = max(z, 0.0)
-    elif cnt[SET] == L2:
-        h += num[PULL]
+    elif kind == L2:
+        h += pull
     return z, h
 
 
@@ -118,15 +116,12 @@ def clipped(num, cnt, z, j):
 
 
 @part
-def set_key(v, u, bound, group, num, cnt, sums, j):
-    """The key of a coordinate whose sums or weight have changed."""
-    kind = cnt[SET]
-    if kind == SIMPLEX:
-        key = slope(v, num, sums, j)
+def set_key(u, bound, group, num, cnt, j, w, g, z, h):
+    """The key of a coordinate whose sums or weight have changed; z and h are those of its ``free_aim``."""
+    if cnt[SET] == SIMPLEX:
+        key = g
     else:
-        z, h = free_aim(v, num, cnt, sums, j)
-        w = num[W_SCALE] * v[j]
-        if kind > L2 and h > 0.0:
+        if cnt[SET] > L2 and h > 0.0:
             z = h * clipped(num, cnt, z / h, j)
         key = -abs(z - h * w)
         if w == 0.0:
@@ -135,6 +130,15 @@ def set_key(v, u, bound, group, num, cnt, sums, j):
     b = np.uint32(j) >> np.uint32(BLOCK_SHIFT)
     if -key > bound[b]:
         raise_bounds(bound, group, b, -key)
+
+
+@part
+def renew_key(v, u, bound, group, num, cnt, sums, j):
+    """The same, everything looked up."""
+    w = num[W_SCALE] * v[j]
+    g = slope(v, num, sums, j)
+    z, h = free_aim(cnt[SET], w, g, sums[j, CURVATURE] * stretch(num), error_of(num, sums, j), num[PULL])
+    set_key(u, bound, group, num, cnt, j, w, g, z, h)
 
 
 @part
@@ -202,7 +206,7 @@ def exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, h):
         num[SIZE] += room
         return
     held = num[W_SCALE] * v[k]
-    both = h + curvature(num, sums, k)
+    both = h + sums[k, CURVATURE] * stretch(num)
     most = abs(held) + room
     # Both slopes fall along the way: a Newton step on the model between the two atoms.
     step = (gain - g) / both if gain > g and both > 0.0 else 0.0
@@ -214,7 +218,7 @@ def exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, h):
         set_weight(v, num, cnt, active, place, k, held - math.copysign(given, held))
     set_weight(v, num, cnt, active, place, j, w + sign * step)
     num[SIZE] += step - given
-    set_key(v, u, bound, group, num, cnt, sums, k)
+    renew_key(v, u, bound, group, num, cnt, sums, k)
 
 
 @jit
@@ -255,10 +259,12 @@ def step(v, u, rank, bound, group, num, cnt, sums, active, place):
             set_weight(v, num, cnt, active, place, j, num[SET_P])
             num[SIZE] = num[SET_P]
         else:
-            exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, curvature(num, sums, j))
+            h = sums[j, CURVATURE] * stretch(num)
+            exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, h)
     elif u[j] < 0.0:
         w = num[W_SCALE] * v[j]
-        z, h = free_aim(v, num, cnt, sums, j)
+        h = sums[j, CURVATURE] * stretch(num)
+        z, h = free_aim(kind, w, slope(v, num, sums, j), h, error_of(num, sums, j), num[PULL])
         to = clipped(num, cnt, z / h, j)
         if w * to < 0.0:
             to = 0.0  # to the origin first, and on from there by another step
@@ -271,7 +277,7 @@ def step(v, u, rank, bound, group, num, cnt, sums, active, place):
             if kind == L2 and num[SIZE] > num[SET_P] * num[SET_P]:
                 num[W_SCALE] *= num[SET_P] / math.sqrt(num[SIZE])
                 num[SIZE] = num[SET_P] * num[SET_P]
-    set_key(v, u, bound, group, num, cnt, sums, j)
+    renew_key(v, u, bound, group, num, cnt, sums, j)
     cnt[SINCE] += 1
     if cnt[SINCE] >= PERIOD:
         cnt[SINCE] = 0
@@ -322,24 +328,32 @@ def add(v, u, bound, group, num, cnt, sums, active, place, idx, val, at, start, 
 
     ``at`` takes the iterate. A non-zero that the noise outweighs goes to 0 at once: a drop step, which is free here.
     """
+    kind, scale, bend, penalty, pull = cnt[SET], num[W_SCALE], stretch(num), num[PENALTY], num[PULL]
     for k in range(start, stop):
         x = val[k]
         if x == 0.0:
             continue  # an entry that says 0 is one that is absent
         j = idx[k]
-        w = num[W_SCALE] * v[j]
+        w = scale * v[j]
         square = x * x
-        sums[j, SLOPE] += change * x
-        sums[j, SQUARES] += squares * square
-        sums[j, CURVATURE] += (h - old) * square
-        sums[j, ANCHOR] += square * (h * w - old * at[k])
+        r = sums[j, SLOPE] + change * x
+        q = sums[j, SQUARES] + squares * square
+        curvature = sums[j, CURVATURE] + (h - old) * square
+        b = sums[j, ANCHOR] + square * (h * w - old * at[k])
+        sums[j, SLOPE] = r
+        sums[j, SQUARES] = q
+        sums[j, CURVATURE] = curvature
+        sums[j, ANCHOR] = b
         at[k] = w
-        if w != 0.0 and cnt[SET] != SIMPLEX:
-            z, h_j = free_aim(v, num, cnt, sums, j)
-            if h_j > 0.0 and clipped(num, cnt, z, j) == 0.0:
-                set_weight(v, num, cnt, active, place, j, 0.0)
-                num[SIZE] -= size_of(cnt[SET], w)
-        set_key(v, u, bound, group, num, cnt, sums, j)
+        g = r + curvature * w - b
+        z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
+        if w != 0.0 and kind != SIMPLEX and h_j > 0.0 and clipped(num, cnt, z, j) == 0.0:
+            set_weight(v, num, cnt, active, place, j, 0.0)
+            num[SIZE] -= size_of(kind, w)
+            w = 0.0
+            g = r - b
+            z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
+        set_key(u, bound, group, num, cnt, j, w, g, z, h_j)
 
 
 @part
