@@ -209,7 +209,7 @@ class LiveView(View):
         self.report: Report | None = None
         self._began: float | None = None
         self._cell_width = _CELL
-        self._live = Live(self, console=console, refresh_per_second=8, redirect_stdout=False, redirect_stderr=False)
+        self._live = Live(self, console=console, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False)
 
     def __enter__(self) -> LiveView:
         self._live.__enter__()

@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     figures["took"] = f"{time.monotonic() - began:.0f} s"
     width = max(map(len, figures))
     for name, value in figures.items():
-        shown = f"{value:,}" if type(value) is int else {True: "yes", False: "no"}.get(value, value)
+        shown = ("no", "yes")[value] if isinstance(value, bool) else f"{value:,}" if isinstance(value, int) else value
         print(f"  {name:<{width}}  {shown}")
     print("PASS" if passed else "FAIL")
     return 0 if passed else 1

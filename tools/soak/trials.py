@@ -56,6 +56,7 @@ def rebalance(trial: Trial, times: int, samples: int, say: Say) -> dict[str, Any
     trial.start()
     trial.write_meanwhile(samples, times * 1.5)
     joined = left = 0
+    goodbye = 0.0
     for k in range(times):
         time.sleep(trial.rng.uniform(0.5, 2.0))
         trial.look_after()
@@ -64,16 +65,18 @@ def rebalance(trial: Trial, times: int, samples: int, say: Say) -> dict[str, Any
             joined += 1
         else:
             leaver = trial.workers.pop(int(trial.rng.integers(len(trial.workers))))
+            told = time.monotonic()
             leaver.end()
             # -15: it was told before it had begun to listen, and had joined nothing.
             if not leaver.join(15) or leaver.exit_code not in (0, -15):
                 raise RuntimeError(f"a worker that was told to go ended with {leaver.exit_code}")
+            goodbye = max(goodbye, time.monotonic() - told)
             left += 1
         if (k + 1) % 10 == 0:
             say(f"{k + 1} rebalances, {sum(trial.learned()):,} samples committed")
     trial.await_end(120)
     trial.stop()
-    return {"joined": joined, "left": left}
+    return {"joined": joined, "left": left, "longest goodbye": f"{goodbye:.1f} s after SIGTERM"}
 
 
 def nodes(trial: Trial, seconds: float, samples: int, say: Say) -> dict[str, Any]:
