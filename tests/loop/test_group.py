@@ -119,6 +119,16 @@ def test_a_file_stays_until_a_later_commit_is_known(worker, states):
     assert learned(committed(group, states)) == replayed(samples(30))
 
 
+def test_a_beginning_is_committed_before_anything_is_learned(worker, states):
+    group = Group(p0=samples(20))
+    member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))
+    member.answers.extend([False, False, True, NotOurs])  # nobody knows, nobody knows, known; then given away
+    worker(member).run()
+    assert group.places["t[0]"] == Place(0, PartitionStates.NEW)
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()  # the state that nobody names is no obstacle
+    assert learned(committed(group, states)) == replayed(samples(20))
+
+
 def test_a_refused_commit_drops_everything(worker, states):
     group = Group(p0=samples(20))
     member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10), ("gain", "t[0]"), ("read", "t[0]", 20))

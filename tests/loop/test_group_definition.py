@@ -91,3 +91,14 @@ def test_another_definition_does_not_join(load, tmp_path, monkeypatch, capsys):
     assert "model[1].constraint.radius: 5.0 before, 6.0 now" in said
     assert main(["run", "stream.toml", "--fresh"]) == 2
     assert "--fresh does not reach that far" in capsys.readouterr().err
+
+
+def test_what_a_group_decides_itself_is_not_set():
+    from fwonline.stream import KafkaGroupSource
+
+    with pytest.raises(ValueError, match="group: expected a name"):
+        KafkaGroupSource("t", group="")
+    with pytest.raises(ValueError, match="client: 'partition_assignment_strategy' is not set here"):
+        KafkaGroupSource("t", group="g", client={"partition_assignment_strategy": []})
+    with pytest.raises(ValueError, match="client: 'group_id' is not set here"):
+        KafkaGroupSource("t", group="g", client={"group_id": "other"})

@@ -251,7 +251,8 @@ class GroupLoop:
             # is a sign of lost offsets, then, and of nothing else.
             self.states.begin(partition)
             while not self.source.commit({partition: Place(place.offset, self.states.NEW)}):
-                pass  # the source's patience ends this
+                if stop.wished:  # else the source's patience ends this
+                    raise NotOurs
         elif note != self.states.NEW:
             loop._restore(self._read(partition, note, loop))
         loop._prepare()

@@ -103,6 +103,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         )
         if not group:
             raise ValueError("group: expected a name")
+        if "partition_assignment_strategy" in (client or {}):
+            # With one that takes away a part only, what a worker holds would need another proof that it is its own.
+            raise ValueError("client: 'partition_assignment_strategy' is not set here: all is given anew each time")
         self.group = group
         self.start = one_of("start", start, "earliest", "latest")
         self.end = one_of("end", end, "never", "latest")
