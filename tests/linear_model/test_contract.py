@@ -187,11 +187,11 @@ def memory_after(model, X, y, passes):
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_memory_is_flat(optimizer):
-    """Twelve thousand samples to warm up, and not a kilobyte in the hundred thousand after them."""
+    """Twelve thousand samples to warm up, and not a kilobyte in the forty-eight thousand after them."""
     X, y = regression(n=4000, d=30, density=0.1)
     samples = [{f"x{j}": v for j, v in enumerate(x) if v} for x in X.tolist()]
     model = make(optimizer, "l1", intercept=True)
-    first, last = memory_after(model, samples, y.tolist(), (3, 28))
+    first, last = memory_after(model, samples, y.tolist(), (3, 15))
     assert last - first < 1024
     raw = model._raw_memory_usage
     for x, label in zip(samples, y.tolist(), strict=True):

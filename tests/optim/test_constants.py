@@ -40,7 +40,7 @@ def test_the_gap_estimate_stays_within_its_bound_in_the_mean(batch_size):
     y = rng.random(20) < 0.5
     T = 300
     distances = []
-    for seed in range(30):
+    for seed in range(15):
         estimates, points = [], [np.zeros(6)]
 
         def look(state, estimates=estimates, points=points):
