@@ -35,7 +35,7 @@ _LOOP = (
     *("max_pending", "expire_items", "expire_seconds", "max_early", "check_values"),
 )
 # The table [group]: these parameters of `GroupLoop`.
-_GROUP = ("states", "merge_every", "transactional")
+_GROUP = ("states", "merge_every", "merge_topic", "transactional")
 
 
 class _Unopened(Sink):

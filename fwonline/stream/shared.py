@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from fwonline.stream.base import Rejected, Sample, Sink
 
-__all__ = ["NotOurs", "Place", "SharedSource", "Turn"]
+__all__ = ["Exchange", "NotOurs", "Place", "SharedSource", "Turn"]
 
 
 class NotOurs(Exception):
@@ -50,6 +50,28 @@ class Turn(NamedTuple):
     lost: bool = False
     gained: dict[str, Place] = {}  # noqa: RUF012  (never changed)
     items: list[tuple[str, Iterator[Sample | Rejected]]] = []  # noqa: RUF012
+
+
+class Exchange(abc.ABC):
+    """Where workers show one another documents, one for each partition, the latest of each."""
+
+    @abc.abstractmethod
+    def publish(self, partition: str, offset: int, document: bytes) -> None:
+        """Show what was learned of a partition up to an offset.
+
+        Raises
+        ------
+        SourceError
+            When it was not taken.
+
+        """
+
+    @abc.abstractmethod
+    def latest(self) -> dict[str, tuple[int, bytes]]:
+        """Return offset and document of each partition, as far as they can be had now."""
+
+    def close(self) -> None:  # noqa: B027  (nothing to let go of is possible)
+        """Let go of what it holds."""
 
 
 class SharedSource(abc.ABC):
@@ -105,6 +127,17 @@ class SharedSource(abc.ABC):
 
         """
         raise ValueError(f"{type(self).__name__} knows no transactions")
+
+    def exchange(self, topic: str) -> Exchange:
+        """Return the exchange of that name.
+
+        Raises
+        ------
+        ValueError
+            When the source has none.
+
+        """
+        raise ValueError(f"{type(self).__name__} has no exchange")
 
     @property
     @abc.abstractmethod

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 
+from fwonline.exceptions import SourceError
 from fwonline.stream import Rejected, Sample
-from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
+from fwonline.stream.shared import Exchange, NotOurs, Place, SharedSource, Turn
+
+
+class Board(Exchange):
+    """An exchange that a group shares."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, tuple[int, bytes]] = {}
+        self.is_open = True
+
+    def publish(self, partition, offset, document):
+        if not self.is_open:
+            raise SourceError("no room")
+        self.documents[partition] = offset, document
+
+    def latest(self):
+        return self.documents
 
 
 class Group:
@@ -15,6 +32,7 @@ class Group:
         self.messages = {f"t[{number[1:]}]": items for number, items in partitions.items()}
         self.places: dict[str, Place] = {}
         self.era = 0
+        self.board = Board()
 
     def place(self, partition: str) -> Place:
         return self.places.get(partition, Place(0, None))
@@ -37,6 +55,9 @@ class Member(SharedSource):
     @property
     def era(self) -> int:
         return self.mine
+
+    def exchange(self, topic):
+        return self.shared.board
 
     def poll(self) -> Turn:
         if not self.script:

@@ -220,6 +220,33 @@ def test_the_merge_predicts_and_is_not_learned(worker, states, tmp_path):
     assert len(predicted) == 120
 
 
+def test_models_are_shown_to_those_who_do_not_see_the_states(worker, states):
+    group = Group(p0=samples(40), p1=samples(40, 500))
+    member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 30), ("read", "t[1]", 30))
+    worker(member, merge_every=1.0, merge_topic="models").run()
+    through_topic = MergedModel(Member(group), exchange=group.board)
+    through_states = MergedModel(Member(group), states)
+    assert through_topic.refresh()
+    assert through_states.refresh()
+    assert not through_topic.refresh()
+    weights = [merged.model["FWClassifier"].weights for merged in (through_topic, through_states)]
+    assert weights[0] == weights[1] != {}
+
+    group.board.is_open = False
+    member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))
+    with pytest.warns(UserWarning, match="no room"):
+        worker(member, merge_every=1.0, merge_topic="models").run()
+    assert group.places["t[0]"].offset == 40
+
+    group.board.documents["t[0]"] = (99, b"nonsense")
+    with pytest.raises(ValueError, match=r"t\[0\]@99: the checkpoint is cut short"):
+        through_topic.refresh()
+    with pytest.raises(ValueError, match="merge_topic: expected merge_every with it"):
+        worker(Member(group), merge_topic="models")
+    with pytest.raises(ValueError, match="expected states or an exchange"):
+        MergedModel(Member(group))
+
+
 def test_what_cannot_be_merged_is_told_at_once(worker):
     with pytest.raises(TypeError, match="StandardScaler over a window cannot be merged"):
         worker(Member(Group()), merge_every=1.0, model=preprocessing.StandardScaler(window_size=3) | model())

@@ -65,3 +65,27 @@ def test_a_transaction_wants_sinks_at_the_same_brokers(tmp_path):
             ValueError, match=r"transactional: expected sinks that write to Kafka at 127.0.0.1:1, found"
         ):
             GroupLoop(source, make_model(), sinks=[sink], states=tmp_path, transactional=True)
+
+
+def test_the_latest_document_of_each_partition_is_had_from_a_compacted_topic(real_kafka, make_topic):
+    from fwonline.exceptions import SourceError
+    from fwonline.stream import KafkaGroupSource
+
+    topic = make_topic(2, cleanup_policy="compact")
+    source = KafkaGroupSource("t", real_kafka.bootstrap, group="g", client=dict(real_kafka.consumer))
+    one, other = source.exchange(topic), source.exchange(topic)
+    try:
+        assert other.latest() == {}
+        one.publish("t[0]", 10, b"ten")
+        one.publish("t[1]", 7, b"seven")
+        one.publish("t[0]", 20, b"twenty")
+        one.publish("t[0]", 15, b"said too late")
+        assert other.latest() == {"t[0]": (20, b"twenty"), "t[1]": (7, b"seven")}
+        with pytest.raises(SourceError, match=rf"{topic}: the model of t\[1\] was not taken: .*TOO_LARGE|TooLarge"):
+            one.publish("t[1]", 8, os.urandom(3_000_000))
+        assert other.latest()["t[1]"] == (7, b"seven")
+    finally:
+        one.close()
+        other.close()
+    with pytest.raises(SourceError, match="has no topic fwonline-none: merge_topic must be there"):
+        source.exchange("fwonline-none").latest()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
+from fwonline.loop import codec
 from fwonline.loop._calls import calls
 from fwonline.loop._signals import Stop
 from fwonline.loop._timer import Timer
@@ -21,7 +22,7 @@ from fwonline.loop.group.serving import MergedModel
 from fwonline.loop.group.states import PartitionStates
 from fwonline.loop.report import Observer, Report, Start, Summary
 from fwonline.stream.base import Rejected, Sample, Sink, Source
-from fwonline.stream.shared import NotOurs, Place, SharedSource
+from fwonline.stream.shared import Exchange, NotOurs, Place, SharedSource
 
 __all__ = ["GroupLoop"]
 
@@ -62,6 +63,9 @@ class GroupLoop:
     merge_every
         Seconds between two looks at what the other partitions have committed. None: every partition predicts with the
         model that it learns.
+    merge_topic
+        A compacted topic on which workers show their models after each commit, for processes that do not see the
+        states. None: the others' models are read from their states.
     transactional
         Whether what goes to the sinks, all of them Kafka topics, counts with the commit or not at all.
     on_error, dead_letter, max_pending, expire_items, expire_seconds, max_early, check_values
@@ -83,6 +87,7 @@ class GroupLoop:
         *,
         states: str | os.PathLike[str],
         merge_every: float | None = None,
+        merge_topic: str | None = None,
         transactional: bool = False,
         on_error: str = "raise",
         dead_letter: Sink | None = None,
@@ -122,8 +127,11 @@ class GroupLoop:
                 sink.append = True
         if merge_every is not None and not merge_every > 0:
             raise ValueError(f"merge_every must be positive, found {merge_every!r}")
+        if merge_topic is not None and merge_every is None:
+            raise ValueError("merge_topic: expected merge_every with it, which says how often to look")
         self._merges = Timer(merge_every, None, default=None)
-        self.merged = MergedModel(source, self.states)
+        self._exchange = None if merge_topic is None else source.exchange(merge_topic)
+        self.merged = MergedModel(source, self.states, self._exchange)
         self._fresh("?")  # what cannot be, is known now
         if merge_every is not None:
             merge([model, model])
@@ -180,6 +188,8 @@ class GroupLoop:
             self._save()
             for sink in self._outputs():
                 sink.flush()
+        if self._exchange is not None:
+            self._exchange.close()
         self._tell()
         summary = self._summary(stop.wished)
         for observer in self.observers:
@@ -294,6 +304,8 @@ class GroupLoop:
             assert place.note is not None
             self._saved[partition] = place.offset
             self.states.sweep(partition, place.note)
+            if self._exchange is not None:
+                self._show(self._exchange, partition, place.offset, moved[partition].model)
         for observer in self.observers:
             observer.on_checkpoint(str(self.states.path), self.n)
 
@@ -306,6 +318,12 @@ class GroupLoop:
             if self.states.latest_era(partition) > era:
                 raise NotOurs from None  # a later owner has cleared away what we were about to finish
             raise
+
+    def _show(self, exchange: Exchange, partition: str, offset: int, model: Any) -> None:
+        try:
+            exchange.publish(partition, offset, codec.dumps(model))
+        except SourceError as error:  # the others predict with an older one
+            warnings.warn(str(error), stacklevel=2)
 
     def _merge(self) -> None:
         """Look what the others have learned."""

@@ -115,6 +115,11 @@ class ClientSettings:
     def __repr__(self) -> str:
         return f"<{', '.join(self._settings)}>"
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings as they were given, for another client of the same user."""
+        return dict(self._settings)
+
     def resolved(self) -> dict[str, Any]:
         """Return the settings with what the environment holds.
 

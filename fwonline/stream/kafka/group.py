@@ -12,6 +12,7 @@ from typing import Any
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Sink
 from fwonline.stream.kafka.client import ClientSettings, wait_for
+from fwonline.stream.kafka.exchange import KafkaExchange
 from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
 from fwonline.stream.kafka.sinks import KafkaSink
 from fwonline.stream.kafka.transactions import KafkaTransaction
@@ -132,6 +133,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._transaction = KafkaTransaction(self.bootstrap_servers, self.group, client, self.timeout)
         for sink in kafka_sinks:
             sink.join(self._transaction)
+
+    def exchange(self, topic: str) -> KafkaExchange:
+        return KafkaExchange(topic, self.bootstrap_servers, self.client.given, self.timeout)
 
     # -- taking part
 
