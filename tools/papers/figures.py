@@ -10,6 +10,7 @@ from tools.papers import (
     cracco,
     gap,
     kerdreux,
+    learning,
     locatello_completion,
     locatello_covariance,
     locatello_kmeans,
@@ -49,5 +50,6 @@ FIGURES = {
     "locatello-2": Figure("Locatello et al. 2019, figures 2 and 3: a block covariance", locatello_covariance.draw),
     "locatello-4": Figure("Locatello et al. 2019, figure 4: completing MovieLens 100k", locatello_completion.draw),
     "locatello-5": Figure("Locatello et al. 2019, figure 5: SHCGM and S3CCM by the clock", locatello_projections.draw),
+    "learning": Figure("What the default learns over one pass, beside projected gradients", learning.draw),
     "covariance-cost": Figure("What a step of a covariance costs against its features", covariance_cost.draw),
 }
