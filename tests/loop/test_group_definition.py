@@ -102,3 +102,27 @@ def test_what_a_group_decides_itself_is_not_set():
         KafkaGroupSource("t", group="g", client={"partition_assignment_strategy": []})
     with pytest.raises(ValueError, match="client: 'group_id' is not set here"):
         KafkaGroupSource("t", group="g", client={"group_id": "other"})
+
+
+@pytest.mark.parametrize("now", [{}, {"generation_id": 4, "member_id": "m"}, {"generation_id": 5, "member_id": "n"}])
+def test_nothing_is_committed_under_another_membership_or_none(now):
+    from kafka.structs import ConsumerGroupMetadata
+
+    from fwonline.stream import KafkaGroupSource
+    from fwonline.stream.shared import NotOurs, Place
+
+    class Consumer:
+        def group_metadata(self):
+            return ConsumerGroupMetadata("g", **now)
+
+        def commit(self, *_, **__):
+            pytest.fail("it was committed")
+
+    source = KafkaGroupSource("t", "127.0.0.1:1", group="g")
+    source._consumer = Consumer()
+    source._ours = {"t[0]": ("t", 0)}
+    member = {"generation_id": 5, "member_id": "m"} if now else {}
+    source._membership = ConsumerGroupMetadata("g", **member)
+    with pytest.raises(NotOurs):
+        source.commit({"t[0]": Place(3, "note")})
+    assert source.lags() == {}  # all was let go

@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "kill -9 of workers at random moments",
         kills=200,
         samples=100_000,
-        pause=1.0,
+        pause=2.0,
     )
     command(
         "freeze",

@@ -270,8 +270,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         if not places:
             return True
         # A commit goes out under the membership of the moment. It must be the one under which the partitions came to
-        # us: the next one may have given us back a partition that others have learned of meanwhile.
-        if self._notes or self._consumer is None or self._consumer.group_metadata() != self._membership:
+        # us: the next one may have given us back a partition that others have learned of meanwhile. And it must be one:
+        # in a transaction the coordinator takes offsets from somebody who claims no membership.
+        if self._notes or self._consumer is None or not self._is_ours(self._consumer.group_metadata()):
             self._strand()
             raise NotOurs
         offsets = {
@@ -298,6 +299,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             self._bear(error)
             return False
         return True
+
+    def _is_ours(self, membership: Any) -> bool:
+        return membership == self._membership and membership.generation_id >= 0 and bool(membership.member_id)
 
     def places(self) -> dict[str, Place]:
         from kafka.errors import KafkaError
