@@ -263,6 +263,8 @@ class StochasticPairwiseRun(MemoryRun):
             and bool(np.all((listed >= 0) & (listed < self.v.size)))
             and self.pool_at.size == self.pool_val.size
             and self.curves.size == len(self.rows)
+            and self.recent.size == RECENT
+            and 0 <= self.cnt[layout.FORGOTTEN] <= self.cnt[SEEN]
             and 0 <= self.cnt[layout.ROTOR] < max(1, self.v.size)
         )
 

@@ -9,7 +9,9 @@ from river import drift
 from river import optim as river_optim
 
 from fwonline import losses, sets
+from fwonline._kernels.layout import FORGOTTEN
 from fwonline.linear_model import FWClassifier, FWRegressor
+from fwonline.loop import codec
 from fwonline.optim import OneSampleFW, StochasticPairwiseFW
 from fwonline.optim.comparator import best_fixed_point
 from fwonline.optim.stochastic_pairwise import _since_change
@@ -237,8 +239,8 @@ def test_a_flip_is_noticed_and_the_past_forgotten():
         before = one.cumulative_loss
         one.learn_arrays(X[1000:], y[1000:])
         at[name] = one.cumulative_loss - before
-    assert 800 <= model._run.cnt[22] < 1000
-    assert still._run.cnt[22] == 0
+    assert 800 <= model._run.cnt[FORGOTTEN] < 1000
+    assert still._run.cnt[FORGOTTEN] == 0
     assert at["watching"] < at["still"] / 3
 
 
@@ -296,3 +298,18 @@ def test_curvatures_lie_above_the_loss(loss):
             if h > 0.0 and f > 0.1:
                 step = -a / h
                 assert losses.loss_value(kind, p, q, y, z + step) <= f + 1e-12
+
+
+def test_a_checkpoint_holds_the_detector_too():
+    X, y = stream(600, 8, True)
+    y[300:] = ~y[300:]
+    whole = FWClassifier(sets.L1Ball(50.0), seed=0)
+    whole.learn_arrays(X, y)
+    parts = FWClassifier(sets.L1Ball(50.0), seed=0)
+    for k in range(0, 600, 97):
+        parts = codec.loads(codec.dumps(parts))
+        parts.learn_arrays(X[k : k + 97], y[k : k + 97])
+    assert whole._run.cnt.tobytes() == parts._run.cnt.tobytes()
+    assert whole._run.sums[:8].tobytes() == parts._run.sums[:8].tobytes()
+    assert whole.weights == parts.weights
+    assert whole._run.cnt[FORGOTTEN] > 0
