@@ -34,7 +34,10 @@ def test_the_figure_against_projections(tmp_path, capsys):
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} == {"SHCGM", "S3CCM", "S3CCM, all ratings"}
     for method in ("SHCGM", "S3CCM, all ratings"):
+        steps = [int(row["steps"]) for row in rows if row["method"] == method]
         errors = [float(row["train_rmse"]) for row in rows if row["method"] == method]
+        assert steps[0] == 1
+        assert steps[-1] >= 40  # a number of steps, on any machine
         assert errors[-1] < errors[0]
 
 
