@@ -42,6 +42,9 @@ class FWLinear(abc.ABC):
     _task: typing.ClassVar[str]
     _foreign_losses: typing.ClassVar[tuple[type, ...]]
 
+    # Of a model that `merged` made: the samples that its parts have learned.
+    _n_merged = 0
+
     constraint: ConvexSet
     optimizer: Optimizer | None
     intercept: bool
@@ -241,8 +244,8 @@ class FWLinear(abc.ABC):
         """A model that predicts with the mean of the weights of this model and others.
 
         Each counts by the samples it has learned, the intercept likewise. A convex combination of points of the
-        constraint set lies in it. What the optimizers remember is not merged: learning on begins a new estimate of the
-        gradient at these weights.
+        constraint set lies in it. It is there to predict: what the optimizers remember is not merged, and a merge that
+        learns on does so as a new model does, whose first step may go far from these weights.
 
         Parameters
         ----------
@@ -282,8 +285,8 @@ class FWLinear(abc.ABC):
 
     @property
     def n_samples(self) -> int:
-        """Samples learned."""
-        return int(self._run.cnt[layout.SEEN])
+        """Samples learned, by this model and those it was merged of."""
+        return int(self._run.cnt[layout.SEEN]) + self._n_merged
 
     @property
     def cumulative_loss(self) -> float:

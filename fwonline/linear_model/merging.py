@@ -59,8 +59,6 @@ def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.
         weights += share * theirs
     run.set_weights(weights)
     run.num[layout.INTERCEPT] = sum(share * model.intercept_ for model, share in learned)
-    # Should somebody learn on with it, the next step is as small as theirs have become.
-    run.cnt[layout.T] = max(int(model._run.cnt[layout.T]) for model, _ in learned)
-    run.cnt[layout.SEEN] = sum(model.n_samples for model, _ in learned)
+    whole._n_merged = sum(model.n_samples for model, _ in learned)
     whole._y_name = models[0]._y_name
     return whole

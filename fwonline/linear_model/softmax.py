@@ -275,8 +275,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
             columns = [features.positions[name] for name in model._features.names]
             weights[np.ix_(rows, columns)] += share * model._run.x
         run.set_weights(weights)
-        run.cnt[layout.T] = max(int(model._run.cnt[layout.T]) for model, _ in learned)
-        run.cnt[layout.SEEN] = sum(model.n_samples for model, _ in learned)
+        whole._n_merged = sum(model.n_samples for model, _ in learned)
         return whole
 
     # --- what the model says of itself ------------------------------------------------------------------------
