@@ -105,9 +105,10 @@ class State:
         self.deviation = np.zeros(capacity)
         self.delta = self.deviation if dtype == "float64" else np.zeros(capacity, dtype)
         self.image = np.zeros(capacity, dtype)
-        rows = max(BASIS, self.rank)
+        rank = min(self.rank, capacity)  # no more directions than features
+        rows = max(BASIS, rank)
         self.basis = np.zeros((rows, capacity), dtype)
-        self.block = np.zeros((-(-self.rank // 4) * 4 if self.rank > 1 else 0, capacity), dtype)
+        self.block = np.zeros((-(-rank // 4) * 4 if self.rank > 1 else 0, capacity), dtype)
         self.terms = np.zeros((2, capacity), dtype)
         self.on, self.off, self.low, self.work = np.zeros((4, rows))
 

@@ -9,10 +9,9 @@ import warnings
 import numpy as np
 from river import base
 from river import utils as river_utils
-from river.covariance.emp import SymmetricMatrix
-from scipy import linalg
 
-from fwonline._kernels import layout, memory, symmetric
+from fwonline._kernels import layout, memory
+from fwonline.covariance._estimate import Estimate
 from fwonline.covariance._methods import METHODS
 from fwonline.covariance._state import LARGEST, State
 from fwonline.exceptions import SampleError
@@ -21,7 +20,7 @@ from fwonline.optim.base import check_count
 from fwonline.sets._numeric import is_real
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,7 +30,7 @@ __all__ = ["SHCGMCovariance"]
 _LOW_FRACTION = 0.8
 
 
-class SHCGMCovariance(base.Estimator, SymmetricMatrix):
+class SHCGMCovariance(base.Estimator, Estimate):
     r"""A covariance estimate that is positive semidefinite, of bounded trace and sparse.
 
     It minimises, over samples w of mean zero,
@@ -174,7 +173,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         _check_choice("missing", missing, ("zero", "mean"))
         for name, value, most in (
             ("trace", trace, layout.LARGEST),
-            ("l1", l1, math.inf),
+            ("l1", None if l1 == math.inf else l1, layout.LARGEST),
             ("beta0", beta0, layout.LARGEST),
             ("l1_fraction", l1_fraction, 1.0),
         ):
@@ -186,6 +185,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         check_count("steps_per_update", steps_per_update)
         if rank is not None:
             check_count("rank", rank)
+        _check_choice("center", center, (True, False))
         _check_choice("dual", dual, (True, False))
         _check_choice("dtype", dtype, tuple(LARGEST))
         if l1 is None and not METHODS[method].knows_moment:
@@ -361,12 +361,7 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         """The Euclidean distance from the estimate to the l1 constraint; 0.0 inside. A few passes over the entries."""
         return self._state.distance(self._l1_bound)
 
-    # --- the estimate -----------------------------------------------------------------------------------------
-
-    @property
-    def features(self) -> list:
-        """The features, in the order of the rows of :meth:`to_numpy`."""
-        return list(self._features.names)
+    # --- what it says of itself ---------------------------------------------------------------------------------
 
     @property
     def n_samples(self) -> int:
@@ -399,103 +394,6 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
         """Bound on by how much the last step's linear minimisation may have missed the minimum."""
         return self._state.lmo_error
 
-    def __getitem__(self, key: tuple[Hashable, Hashable]) -> float:
-        """The covariance of two features, in either order. O(1).
-
-        Raises
-        ------
-        KeyError
-            For a feature that was never seen.
-        """
-        positions = self._features.positions
-        i, j = (positions[name] for name in key)
-        if i < j:
-            i, j = j, i
-        return float(self._state.x[symmetric.size(i) + j])
-
-    @property
-    def matrix(self) -> dict:
-        """The covariance of every pair of features, each pair once: sorted where its two names can be. O(n^2)."""
-        names = self._features.names
-        entries = iter(self._state.x[: symmetric.size(len(names))].tolist())
-        return {_pair(names[j], names[i]): next(entries) for i in range(len(names)) for j in range(i + 1)}
-
-    def to_numpy(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
-        """Return the estimate as an array.
-
-        Parameters
-        ----------
-        features
-            Which features, in which order; by default all, as in ``features``. What was never seen has covariance 0.
-        """
-        n = self._state.n
-        whole = np.zeros((n, n))
-        whole[np.tril_indices(n)] = self._state.x[: symmetric.size(n)]
-        whole += np.tril(whole, -1).T
-        if features is None:
-            return whole
-        where = np.array([self._features.positions.get(name, -1) for name in features], dtype=np.intp)
-        out = whole[np.ix_(where, where)] if n else np.zeros((where.size, where.size))
-        out[where < 0] = 0.0
-        out[:, where < 0] = 0.0
-        return out
-
-    def feasible(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
-        """Return the estimate scaled into all its constraints: still positive semidefinite, and exactly feasible.
-
-        Parameters
-        ----------
-        features
-            As in :meth:`to_numpy`.
-        """
-        x = self.to_numpy(features)
-        l1, trace = self._state.l1, self._trace_of_x()
-        factor = min(1.0, self._l1_bound / l1 if l1 > 0.0 else 1.0, self._trace_bound / trace if trace > 0.0 else 1.0)
-        return factor * x
-
-    def _trace_of_x(self) -> float:
-        rows = np.arange(self._state.n)
-        return float(self._state.x[symmetric.size(rows) + rows].sum())  # type: ignore[arg-type]
-
-    def correlation(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
-        """Return the correlations: 1 on the diagonal, 0 beside a feature whose estimated variance is 0.
-
-        Parameters
-        ----------
-        features
-            As in :meth:`to_numpy`.
-        """
-        x = self.to_numpy(features)
-        scale = np.sqrt(np.maximum(np.diag(x), 0.0))
-        inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-        x = np.clip(inverse[:, None] * x * inverse, -1.0, 1.0)
-        np.fill_diagonal(x, 1.0)
-        return x
-
-    def precision(self, ridge: float | None = None, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
-        """Return the inverse of the estimate plus `ridge` times the identity.
-
-        Parameters
-        ----------
-        ridge
-            What is added to every variance, > 0: the estimate has low rank, and alone has no inverse. By default a
-            hundredth of the mean variance.
-        features
-            As in :meth:`to_numpy`.
-
-        Raises
-        ------
-        ValueError
-            For a ridge that is not a finite number > 0, or when nothing is known of the variances yet.
-        """
-        x = self.to_numpy(features)
-        if ridge is None:
-            ridge = 0.01 * float(np.mean(np.diag(x))) if x.size else 0.0
-        if not (is_real(ridge) and 0.0 < ridge < math.inf):
-            raise ValueError(f"ridge must be a finite number > 0, got {ridge!r}; all variances may still be 0")
-        factor = linalg.cho_factor(x + ridge * np.eye(len(x)), lower=True)
-        return linalg.cho_solve(factor, np.eye(len(x)))
-
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{name}={getattr(self, name)!r}" for name in self._get_params() if getattr(self, name) is not None
@@ -508,10 +406,3 @@ class SHCGMCovariance(base.Estimator, SymmetricMatrix):
 def _check_choice(name: str, value: typing.Any, choices: tuple) -> None:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def _pair(one: typing.Any, other: typing.Any) -> tuple[typing.Any, typing.Any]:
-    try:
-        return (one, other) if one <= other else (other, one)
-    except TypeError:  # names of types that have no order among them
-        return (one, other)

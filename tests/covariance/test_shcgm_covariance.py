@@ -447,6 +447,8 @@ def test_rows_before_a_bad_one_are_learned():
         {"trace": True},
         {"rank": 0},
         {"dual": "yes"},
+        {"center": "yes"},
+        {"l1": 10**400},
         {"dtype": "float16"},
     ],
 )
