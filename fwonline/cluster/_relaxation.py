@@ -55,21 +55,28 @@ class Relaxation:
 
     # --- points ---
 
-    def widen(self, features: int) -> None:
-        """Room for points of more features; what was not there is 0."""
-        if features > self.points.shape[1]:
-            self.points = wider(self.points, len(self.points), features)
-
-    def make_room(self, at_most: int) -> None:
-        """Room for one more point, up to `at_most` of them.
+    def make_room(self, at_most: int, features: int) -> None:
+        """Room for one more point, up to `at_most` of them, and for so many features; what was not there is 0.
 
         Raises
         ------
         MemoryError
             Where the machine has none; nothing is changed then.
         """
-        if self.n == len(self.points) < at_most:
-            self._grow(min(max(2 * self.n, 64), at_most))
+        held, known = self.points.shape
+        capacity = min(max(2 * self.n, 64), at_most) if self.n == held < at_most else held
+        if (capacity, features) == (held, known):
+            return
+        size = symmetric.size(capacity)
+        # X, D and the gradient; the points
+        check_room(
+            f"the relaxation for {capacity} points of {features} features", 24.0 * size + 8.0 * capacity * features
+        )
+        self.points = wider(self.points, capacity, features)
+        if capacity > held:
+            self.x, self.d = longer(self.x, size), longer(self.d, size)
+            self.sums, self.v = longer(self.sums, capacity), longer(self.v, capacity)
+            self._scratch()
 
     def admit(self, point: NDArray[np.float64], place: int) -> None:
         """Put a point, all its features, at the end or in the place of another.
@@ -97,14 +104,6 @@ class Relaxation:
         self.sums[:n] *= factor
         squares[place] = 0.0
         partition.write_row(self.d, n, place, squares / self.d_scale)
-
-    def _grow(self, capacity: int) -> None:
-        size = symmetric.size(capacity)
-        check_room(f"the relaxation for {capacity} points", 3 * 8.0 * size)
-        self.points = wider(self.points, capacity, self.points.shape[1])
-        self.x, self.d = longer(self.x, size), longer(self.d, size)
-        self.sums, self.v = longer(self.sums, capacity), longer(self.v, capacity)
-        self._scratch()
 
     # --- steps ---
 

@@ -142,7 +142,8 @@ class SHCGMKMeans(base.Clusterer):
         SampleError
             For a value that is no finite number; the model is then as it was before.
         MemoryError
-            Where X over one more point would not fit into memory, before it is asked for.
+            Where X over one more point, or the points, would not fit into memory, before it is asked for; the model is
+            then as it was before.
         """
         self._enter(x)
         if self._waiting >= self.batch:
@@ -155,20 +156,32 @@ class SHCGMKMeans(base.Clusterer):
         ----------
         X
             Points x features; column j is the feature named j.
+
+        Raises
+        ------
+        SampleError
+            At the first row that cannot be stored: the message names it; those before it are stored.
+        MemoryError
+            As in :meth:`learn_one`.
+        ValueError
+            If X is no matrix.
         """
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2:
             raise ValueError(f"X must be a matrix of points x features, got shape {rows.shape}")
-        for row in rows.tolist():
-            self._enter(dict(enumerate(row)))
+        for number, row in enumerate(rows.tolist()):
+            try:
+                self._enter(dict(enumerate(row)))
+            except SampleError as error:
+                raise SampleError(f"row {number}: {error}") from None
 
     def _enter(self, x: dict) -> None:
         values = {name: _number(name, value) for name, value in x.items()}
         relaxation = self._relaxation
-        relaxation.make_room(self.n_points)
-        for name in sorted((name for name in values if name not in self._features), key=rank_of):
+        new = sorted((name for name in values if name not in self._features), key=rank_of)
+        relaxation.make_room(self.n_points, len(self._features) + len(new))
+        for name in new:
             self._features[name] = len(self._features)
-        relaxation.widen(len(self._features))
         self.n_samples += 1
         self._waiting += 1
         place = relaxation.n

@@ -16,7 +16,7 @@ from fwonline.reco._dense import Dense
 from fwonline.reco._factored import Factored
 from fwonline.reco._problem import Problem
 from fwonline.reco._ratings import Ratings
-from fwonline.sets._numeric import check_positive
+from fwonline.sets._numeric import check_positive, is_real
 
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -113,8 +113,8 @@ class SHCGMCompletion(Ranker):
         if radius is not None:
             check_positive(self, "radius", radius)
         for name, value in (("lower", lower), ("upper", upper)):
-            if value is not None and not (isinstance(value, numbers.Real) and math.isfinite(value)):
-                raise ValueError(f"{name} must be a finite number, or None for no bound, got {value!r}")
+            if value is not None and not (is_real(value) and abs(value) <= LARGEST):
+                raise ValueError(f"{name} must be a number of at most {LARGEST:g} in size, or None, got {value!r}")
         if lower is not None and upper is not None and lower > upper:
             raise ValueError(f"lower must not be above upper, got lower={lower!r} and upper={upper!r}")
         check_count("batch", batch)

@@ -237,6 +237,10 @@ def test_bad_parameters():
             model(**changes)
     with pytest.raises(ValueError, match="points x features"):
         model().store([1.0, 2.0])
+    ours = model()
+    with pytest.raises(SampleError, match="row 1: feature 0 is nan"):
+        ours.store([[1.0], [math.nan], [3.0]])
+    assert ours.n_samples == 1
 
 
 def test_more_points_than_memory_holds_are_refused_before_it_is_asked_for(monkeypatch):
@@ -244,9 +248,21 @@ def test_more_points_than_memory_holds_are_refused_before_it_is_asked_for(monkey
     ours.store(np.arange(64.0)[:, None])
     monkeypatch.setattr(room.os, "sysconf", lambda name: 2**8)
     before = codec.dumps(ours)
-    with pytest.raises(MemoryError, match=r"relaxation for 128 points takes 0\.0 GiB"):
+    with pytest.raises(MemoryError, match=r"relaxation for 128 points of 1 features takes 0\.0 GiB"):
         ours.learn_one({0: 1.0})
     assert codec.dumps(ours) == before
+
+
+def test_more_features_than_memory_holds_are_refused_before_it_is_asked_for(monkeypatch):
+    ours = model(n_points=100, batch=100)
+    ours.store(np.arange(10.0)[:, None])
+    monkeypatch.setattr(room.os, "sysconf", lambda name: 2**9)
+    before = codec.dumps(ours)
+    with pytest.raises(MemoryError, match=r"relaxation for 64 points of 500 features takes 0\.0 GiB"):
+        ours.learn_one(dict.fromkeys(range(500), 1.0))
+    assert codec.dumps(ours) == before
+    ours.learn_one({0: 1.0, 1: 2.0})
+    assert ours.n_samples == 11
 
 
 def test_points_that_are_all_alike():

@@ -362,7 +362,9 @@ def test_a_bad_rating_leaves_no_trace(method, user, item, y, words):
 def test_bad_parameters():
     for changes, words in (
         ({"lower": 5.0, "upper": 1.0}, "lower must not be above upper, got lower=5.0 and upper=1.0"),
-        ({"lower": math.nan}, "lower must be a finite number"),
+        ({"lower": math.nan}, r"lower must be a number of at most 1e\+100 in size, or None, got nan"),
+        ({"upper": 10**400}, "upper must be a number"),
+        ({"lower": True}, "lower must be a number"),
         ({"radius": 0.0}, "radius must be a finite number > 0, got 0.0"),
         ({"beta0": -1.0}, "beta0 must be a finite number > 0"),
         ({"method": "sgd"}, "method must be one of 'hcgm', 'shcgm', got 'sgd'"),
