@@ -28,14 +28,13 @@ from scipy.optimize import OptimizeResult
 
 from fwonline import losses, sets
 from fwonline.optim.base import as_rows, binary_targets, check_count
+from fwonline.optim.terms import Term
 from fwonline.sets.atoms import ProjectorAtom, RankOneAtom
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
-
-    from fwonline.optim.terms import Term
 
     Array = NDArray[np.float64]
 
@@ -86,14 +85,14 @@ class Objective:
         """An unbiased estimate of the gradient; the gradient itself where nothing else is known."""
         if self._sample is not None:
             self.n_gradients += 1
-            return self._sample(x, rng)
+            return _of_shape(x, self._sample(x, rng), "the objective's gradient")
         return self.component(x, int(rng.integers(self.n))) if self.n else self.gradient(x)
 
     def gradient(self, x: Array) -> Array:
         """The gradient."""
         if self._gradient is not None:
             self.n_gradients += max(self.n, 1)
-            return self._gradient(x)
+            return _of_shape(x, self._gradient(x), "the objective's gradient")
         if not self.n:
             raise ValueError("this optimizer needs the exact gradient, and the objective only offers samples of it")
         total = np.zeros_like(x)
@@ -106,7 +105,7 @@ class Objective:
         if self._component is None:
             raise ValueError("this optimizer needs the gradients of single components: give component and n")
         self.n_gradients += 1
-        return self._component(x, i)
+        return _of_shape(x, self._component(x, i), "a component's gradient")
 
     def start_memory(self, shape: tuple[int, ...]) -> None:
         """Begin to remember one gradient of each component, at first zero."""
@@ -125,6 +124,14 @@ class Objective:
     def value(self, x: Array) -> float:
         """f(x); NaN where the objective does not tell."""
         return math.nan if self._value is None else float(self._value(x))
+
+
+def _of_shape(x: Array, g: typing.Any, what: str) -> Array:
+    """A gradient in x as an array; numpy would stretch a number, or a column, into another one."""
+    g = np.asarray(g, dtype=np.float64)
+    if g.shape != x.shape:
+        raise ValueError(f"{what} must have the shape of x, {x.shape}, got {g.shape}")
+    return g
 
 
 class _MeanLoss(Objective):
@@ -243,7 +250,8 @@ class CompositeState:
     def smoothed_gradient(self, beta: float) -> Array | float:
         """sum_i A_i^T (z_i - prox_{beta g_i}(z_i)) / beta; z_i = A_i x, with a dual A_i x + beta y_i."""
         return sum(
-            term.smoothed_gradient(self.x, beta, dual) for term, dual in zip(self.terms, self.duals, strict=True)
+            _of_shape(self.x, term.smoothed_gradient(self.x, beta, dual), f"the adjoint's answer in terms[{i}]")
+            for i, (term, dual) in enumerate(zip(self.terms, self.duals, strict=True))
         )
 
     def lmo(self, v: Array, eta: float) -> sets.atoms.Atom:
@@ -379,10 +387,15 @@ class CompositeOptimizer(base.Base):
         Raises
         ------
         ValueError
-            For a start outside the set, a gradient that is not finite or has another shape, or an objective that does
-            not offer what the algorithm asks for.
+            For a start outside the set, a gradient that is not finite or has another shape, an adjoint whose answer has
+            another shape than x, or an objective that does not offer what the algorithm asks for.
+        TypeError
+            For a term that is no :class:`Term`.
         """
         check_count("steps", steps)
+        for i, term in enumerate(terms):
+            if not isinstance(term, Term):
+                raise TypeError(f"terms[{i}] must be a Term, got {term!r}; a set is one as Term(set)")
         objective = objective if isinstance(objective, Objective) else Objective(sample=objective)
         if x0 is None:
             x = constraint.initial_point(shape)

@@ -48,7 +48,8 @@ class S3CCM(CompositeOptimizer):
     -----
     One stochastic gradient, one projection and one prox of each term a step; memory: one x for each term. For a
     strongly convex f the squared distance to the solution falls like 1 / k in expectation. Terms have the identity as
-    their map, since the prox of a composition with another is not known.
+    their map: the prox of a composition with another is not known, and a copy of A x in place of one of x would be
+    brought back to the graph of A by a linear system in every step.
 
     References
     ----------
@@ -74,7 +75,8 @@ class S3CCM(CompositeOptimizer):
 
     def __init__(self, gamma0: float = 1.0, power: float = 1.0):
         check_positive("gamma0", gamma0)
-        if not 0.0 < power <= 1.0:
+        check_positive("power", power)
+        if power > 1.0:
             raise ValueError(f"power must be in (0, 1], got {power!r}")
         self.gamma0 = gamma0
         self.power = power

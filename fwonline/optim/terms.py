@@ -8,6 +8,8 @@ import typing
 import numpy as np
 from river import base
 
+from fwonline.sets._numeric import is_real
+
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -53,7 +55,7 @@ class L1Penalty(base.Base):
     """
 
     def __init__(self, weight: float):
-        if not 0.0 < weight < math.inf:
+        if not (is_real(weight) and 0.0 < weight < math.inf):
             raise ValueError(f"weight must be a finite number > 0, got {weight!r}")
         self.weight = weight
 

@@ -307,6 +307,25 @@ def test_what_cannot_be_done_is_said():
         optim.SHCGM().minimize_composite(sample, constraint=ball, x0=[2.0, 0.0])
     with pytest.raises(ValueError, match="finite"):
         optim.SHCGM().minimize_composite(lambda x, rng: x * math.nan, constraint=ball, shape=2)
+    for answer in (1.0, np.ones(3), np.ones((2, 1))):
+        for optimizer, objective in (
+            (optim.SHCGM(), lambda x, rng, answer=answer: answer),
+            (optim.HCGM(), optim.Objective(gradient=lambda x, answer=answer: answer)),
+            (optim.HSAGFW(), optim.Objective(component=lambda x, i, answer=answer: answer, n=2)),
+        ):
+            with pytest.raises(ValueError, match=r"gradient must have the shape of x, \(2,\), got "):
+                optimizer.minimize_composite(objective, constraint=ball, shape=2)
+    stretched = optim.Term(optim.Equals(1.0), forward=lambda x: x.sum(keepdims=True), adjoint=lambda z: z)
+    with pytest.raises(
+        ValueError, match=r"adjoint's answer in terms\[0\] must have the shape of x, \(2,\), got \(1,\)"
+    ):
+        optim.SHCGM().minimize_composite(sample, constraint=ball, terms=[stretched], shape=2)
+    with pytest.raises(TypeError, match=r"terms\[0\] must be a Term, got L1Ball"):
+        optim.SHCGM().minimize_composite(sample, constraint=ball, terms=[ball], shape=2)
+    with pytest.raises(ValueError, match="power must be"):
+        optim.S3CCM(power="1")
+    with pytest.raises(ValueError, match="weight must be"):
+        optim.L1Penalty("1")
     with pytest.raises(TypeError, match="project or a function with a prox"):
         optim.Term(3.0)
     with pytest.raises(ValueError, match="both, or neither"):
