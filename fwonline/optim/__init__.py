@@ -5,7 +5,6 @@ from fwonline.optim.adaptive_ofw import AdaptiveOFW
 from fwonline.optim.away import AwayFW
 from fwonline.optim.base import Optimizer
 from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
-from fwonline.optim.composite import Objective
 from fwonline.optim.constants import kappa, stochastic_gap_bound
 from fwonline.optim.fw import FW
 from fwonline.optim.hazan_luo import HazanLuoFW
@@ -13,6 +12,7 @@ from fwonline.optim.hcgm import HCGM
 from fwonline.optim.hsag import HSAGFW
 from fwonline.optim.lu_freund import LuFreundFW
 from fwonline.optim.momentum import MomentumFW
+from fwonline.optim.objective import Objective
 from fwonline.optim.ofw import OFW
 from fwonline.optim.one_sample import OneSampleFW
 from fwonline.optim.pairwise import PairwiseFW
