@@ -73,11 +73,15 @@ class FWLinear(abc.ABC):
         self.intercept = intercept
         self.seed = seed
         self._features = FeatureIndex()
-        working = default_optimizer(constraint) if self.optimizer is None else self.optimizer
+        working = self._default_optimizer() if self.optimizer is None else self.optimizer
         self._run: Run = self._start(working)
         self._y_name: str | None = None
         # The negative and the positive class of a classifier, once seen; never changed in place.
         self._classes: tuple = ()
+
+    def _default_optimizer(self) -> Optimizer:
+        """What learns where nothing was named."""
+        return default_optimizer(self.constraint)
 
     def _start(self, optimizer: Optimizer) -> Run:
         """The optimizer's run on this model's problem."""

@@ -105,6 +105,9 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
     def _unit_test_params(cls):
         yield {}
 
+    def _default_optimizer(self) -> Optimizer:
+        return OneSampleFW()
+
     def _start(self, optimizer: Optimizer) -> SoftmaxRun:
         if self.constraint.shape is not None or isinstance(self.constraint, (Spectraplex, Spectrahedron, Fantope)):
             raise ValueError(
@@ -234,7 +237,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         """
         check_count("steps", steps)
         classes, targets = np.unique(np.asarray(y), return_inverse=True)
-        optimizer = (OneSampleFW() if self.optimizer is None else self.optimizer).clone()
+        optimizer = (self._default_optimizer() if self.optimizer is None else self.optimizer).clone()
         run = self._start(optimizer)
         data = as_sum(X, targets.astype(np.float64), run)
         d = np.shape(X)[1]
@@ -246,7 +249,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         result = optimizer._follow(run, steps, 10, callback, tol, lambda W: data.measure(W, self.constraint))
         self._features = FeatureIndex()
         self._classes = tuple(classes.tolist())
-        self._run = self._start(OneSampleFW() if self.optimizer is None else self.optimizer)
+        self._run = self._start(self._default_optimizer() if self.optimizer is None else self.optimizer)
         self._features.columns(range(d), self._run)
         self._run.admit(len(classes))
         self._run.x[...] = result.x

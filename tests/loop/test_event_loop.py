@@ -521,7 +521,7 @@ def test_reports_by_time():
 
     times = []
     EventLoop(stream(), pipeline(), report_every=0.05, observers=[Slow()]).run()
-    assert 3 <= len(times) <= 8
+    assert 3 <= len(times) <= times[-1] / 0.05 + 1  # a busy machine may sleep longer
     assert all(later - sooner > 0.045 for sooner, later in itertools.pairwise(times[:-1]))
 
 

@@ -29,8 +29,8 @@ RADII = (100.0, 300.0, 1000.0, 3000.0)
 SGD_STEPS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 ADAGRAD_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # river's l1 penalties in units of the rms of the entries, and rates in those of SGD.
-RIVER_PENALTIES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
-RIVER_RATES = (1.0, 3.0, 10.0)
+RIVER_PENALTIES = (1e-4, 3e-4, 6e-4, 1e-3, 2e-3, 3e-3, 1e-2, 3e-2)
+RIVER_RATES = (3.0, 10.0, 30.0)
 # Features beyond which dense sets are played with the first seed alone.
 WIDE = 10_000
 # What is asked of the default.
