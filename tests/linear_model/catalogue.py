@@ -28,11 +28,9 @@ SETS = {
 }
 # The learners of regret on one set of each kind: atoms that are coordinates, dense ones, an oracle that is an object.
 FEW = dict.fromkeys(("ofw-adversarial", "adaptive"), ("l1", "box", "k-sparse"))
+FEW["pairwise-memory"] = ("l1", "l2", "box", "simplex")
 PAIRS = [
-    (o, s)
-    for o in OPTIMIZERS
-    for s in FEW.get(o, SETS)
-    if (o != "projected" or SETS[s]().can_project) and (o != "pairwise-memory" or s != "k-sparse")
+    (o, s) for o in OPTIMIZERS for s in FEW.get(o, SETS) if o != "projected" or SETS[s]().can_project
 ]  # fmt: skip
 COORDINATES = ["l1", "simplex", "unit-simplex"]  # sets whose atoms are coordinates: O(non-zeros) a step
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
 import typing
 
@@ -18,7 +19,7 @@ from tools.bench.report import Comparison, Settings, Table
 from tools.papers import data
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["DEFAULT", "baselines", "learners", "recovery", "run", "tasks"]
 
@@ -52,15 +53,22 @@ def _adagrad(task: Task, seed: int) -> Iterator[tuple[str, typing.Any]]:
         yield f"{step:g}", AdaGrad(task.constraint, task.loss, step / _scales(task.data)[1])
 
 
+def _some(learner: Learner) -> Callable[[Task, int], Iterator[tuple[str, typing.Any]]]:
+    return lambda task, seed: itertools.islice(learner.grid(task, seed), 1, None, 4)
+
+
 def baselines() -> list[Learner]:
     """What must be tuned, tuned in hindsight."""
     return [Learner("ProjectedSGD, best of 8", _projected), Learner("projected AdaGrad, best of 8", _adagrad)]
 
 
-def learners() -> list[Learner]:
-    """The default, what else needs no tuning, and the baselines."""
+def learners(quick: bool = False) -> list[Learner]:
+    """The default, what else needs no tuning, and the baselines; a quick look tries two of their steps."""
+    default = Learner(DEFAULT, lambda task, seed: [("", task.model(None, seed))])
+    if quick:
+        return [default, *(Learner(one.name, _some(one)) for one in baselines())]
     return [
-        Learner(DEFAULT, lambda task, seed: [("", task.model(None, seed))]),
+        default,
         Learner("SFW, 4 replays", lambda task, seed: [("", task.model(optim.SFW(memory=1000, steps=5), seed))]),
         Learner("OneSampleFW", lambda task, seed: [("", task.model(optim.OneSampleFW(), seed))]),
         *baselines(),
@@ -156,7 +164,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         played: dict[str, list[Play]] = {}
         shuffled = {seed: task.rows(seed) for seed in seeds}
         rows.append(fixed_point(task))
-        for learner in learners():
+        for learner in learners(settings.quick):
             # Projections on dense sets take minutes; and where rows keep their order only the default draws anything.
             dense = task.data.X.shape[1] > WIDE and not isinstance(task.constraint, sets.L1Ball)
             few = list(seeds)[:1] if dense or (task.ordered and learner.name != DEFAULT) else seeds
