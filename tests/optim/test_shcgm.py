@@ -133,6 +133,7 @@ def test_what_an_oracle_may_miss_falls_with_its_tolerance():
             terms=[optim.Term(sets.L1Ball(300.0))],
             shape=(70, 70),
             steps=25,
+            seed=0,
         )
         for tol in (1e-10, 0.1)
     ]
