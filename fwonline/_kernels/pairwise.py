@@ -30,8 +30,6 @@ from fwonline._kernels.layout import (
     CURVATURE_MODEL,
     CURVATURE_SEEN,
     FORGOTTEN,
-    GAMMA,
-    INDEX,
     L2,
     LARGEST,
     LIVE,
@@ -251,9 +249,7 @@ def step(v, u, rank, bound, group, num, cnt, sums, active, place):
     kind = cnt[SET]
     cnt[T] += 1
     cnt[N_LMO] += 1
-    num[GAMMA] = 0.0
     j = best(SIMPLEX, u, rank, bound, group, cnt[D])
-    cnt[INDEX] = j
     if kind == SIMPLEX:
         if cnt[NONZEROS] == 0:
             set_weight(v, num, cnt, active, place, j, num[SET_P])

@@ -280,7 +280,10 @@ class FWLinear(abc.ABC):
 
     @property
     def gap(self) -> float:
-        """The estimated Frank-Wolfe gap of the last step, which costs nothing; NaN before the first."""
+        """The estimated Frank-Wolfe gap of the last step; NaN before the first.
+
+        Steps keep it at no cost, but for :class:`~fwonline.optim.StochasticPairwiseFW`: O(d) each time it is read.
+        """
         return self._run.gap
 
     def exact_gap(self) -> float | None:

@@ -123,7 +123,7 @@ def renew(
 
 
 @part
-def draw(num, cnt, noise, capacity):
+def draw(cnt, noise, capacity):
     """A slot of those held, uniformly."""
     count = pairwise.usable(cnt)
     age = np.int64(noise[cnt[NOISE]] * count)
@@ -179,7 +179,7 @@ def learn(
         memory.fit_intercept(num, cnt, y, prediction, alpha)
         for k in range(looks(cnt, stop - start)):
             if k > 0:
-                slot = draw(num, cnt, noise, rows.shape[0])
+                slot = draw(cnt, noise, rows.shape[0])
                 renew_slot(
                     v, u, rank, bound, group, num, cnt, sums, active, place,
                     rows, duals, pool_idx, pool_val, pool_at, curves, slot,
@@ -195,7 +195,7 @@ def iterate(
 ):  # fmt: skip
     """Offline: ``count`` steps on a memory that holds the whole data set."""
     for _ in range(count):
-        slot = draw(num, cnt, noise, rows.shape[0])
+        slot = draw(cnt, noise, rows.shape[0])
         renew_slot(
             v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
             slot,
@@ -289,13 +289,10 @@ class StochasticPairwiseRun(MemoryRun):
         self.cnt[WATCHED] += 1
         before = getattr(self.detector, "estimation", -math.inf)
         seen = int(self.cnt[SEEN])
+        last = self.recent[np.arange(max(seen - RECENT, 0), seen) % RECENT]
         # A loss that can be negative has no scale of its own: the logistic function serves as well as any.
-        losses_seen = self.recent[np.arange(max(seen - RECENT, 0), seen) % RECENT]
-        shown = np.where(
-            (usual > 0.0) & (losses_seen >= 0.0),
-            losses_seen / (losses_seen + usual),
-            0.5 + 0.5 * np.tanh(0.5 * losses_seen),
-        )
+        shown = 0.5 + 0.5 * np.tanh(0.5 * last)
+        np.divide(last, last + usual, out=shown, where=(usual > 0.0) & (last >= 0.0))
         found = False
         for x in shown[-LOOK:].tolist():
             self.detector.update(x)
@@ -359,7 +356,7 @@ class StochasticPairwiseRun(MemoryRun):
                 if self.cnt[NOISE] >= self.noise.size:
                     self._draw_noise()
                     self._bind()
-                self._renew_slot(draw(self.num, self.cnt, self.noise, len(self.rows)))
+                self._renew_slot(draw(self.cnt, self.noise, len(self.rows)))
             yield
 
     def move(self) -> None:
@@ -384,7 +381,7 @@ class StochasticPairwiseRun(MemoryRun):
                 self._compiled_iterate(*self._model, self.noise, chunk)
             else:
                 for _ in range(chunk):
-                    self._renew_slot(draw(self.num, self.cnt, self.noise, len(self.rows)))
+                    self._renew_slot(draw(self.cnt, self.noise, len(self.rows)))
                     self.move()
             count -= chunk
 

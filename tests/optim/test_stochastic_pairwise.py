@@ -1,6 +1,7 @@
 """Pairwise steps on a quadratic memory, against the model written out sample by sample."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from river import drift
 from river import optim as river_optim
 
 from fwonline import losses, sets
-from fwonline._kernels.layout import FORGOTTEN
+from fwonline._kernels.layout import FORGOTTEN, WATCHED
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import codec
 from fwonline.optim import OneSampleFW, StochasticPairwiseFW
@@ -286,8 +287,8 @@ def test_significance_is_a_number_from_zero(value):
     ],
     ids=lambda loss: type(loss).__name__,
 )
-def test_curvatures_lie_above_the_loss(loss):
-    """The parabola through value and slope, with the curvature, is above the loss between z and its best point."""
+def test_a_step_by_the_curvature_does_not_raise_the_loss(loss):
+    """To the least point of the parabola through value and slope."""
     kind, p, q = losses.compiled(loss)
     for y in (0.0, 1.0):
         for z in (-2.0, -0.5, 0.3, 0.9, 2.5):
@@ -313,3 +314,16 @@ def test_a_checkpoint_holds_the_detector_too():
     assert whole._run.sums[:8].tobytes() == parts._run.sums[:8].tobytes()
     assert whole.weights == parts.weights
     assert whole._run.cnt[FORGOTTEN] > 0
+
+
+def test_a_loss_of_nothing_and_one_below_zero_are_watched_quietly():
+    X = np.abs(stream(100, 4, False)[0]) + 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for constraint, loss in (
+            (sets.L1Ball(1.0), losses.EpsilonInsensitive(5.0)),
+            (sets.ProbabilitySimplex(), losses.NegativeLogReturn()),
+        ):
+            model = FWRegressor(constraint, loss=loss, seed=0)
+            model.learn_arrays(X, np.zeros(100))
+            assert model._run.cnt[WATCHED] == 3
