@@ -16,7 +16,8 @@ class Gap(Monitor):
     With the gradient $g$ of a convex objective it bounds how far $w$ is from the optimum. Two gaps are told apart:
 
     - `gap_estimate`: with the optimizer's running estimate of the gradient. It comes free with each step (with
-      `StochasticPairwiseFW` it costs O(d) a look), and is noisy and biased as the estimate is; so its mean and its exponentially weighted mean are given too.
+      `StochasticPairwiseFW` it costs O(d) a look), and is noisy and biased as the estimate is; so its mean and its
+      exponentially weighted mean are given too.
     - `gap_over_memory`: with the exact gradient of the samples that the optimizer remembers, for these a true bound.
       It costs a pass over the memory, so it is taken every `every` samples; None where nothing is remembered.
 
