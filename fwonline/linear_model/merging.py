@@ -7,34 +7,12 @@ import typing
 import numpy as np
 
 from fwonline._kernels import layout
+from fwonline._merging import check_alike, shares
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_alike", "merged_linear", "shares"]
-
-
-def shares(models: Sequence[typing.Any]) -> list[float]:
-    """The part of all samples that each model has learned; they sum to 1, or are all 0 where nothing was learned."""
-    total = sum(model.n_samples for model in models)
-    return [model.n_samples / total if total else 0.0 for model in models]
-
-
-def check_alike(models: Sequence[typing.Any]) -> None:
-    """See that models are of one class and one constraint.
-
-    Raises
-    ------
-    ValueError
-        When they are not.
-    """
-    first = models[0]
-    for other in models[1:]:
-        if type(other) is not type(first) or str(other.constraint) != str(first.constraint):
-            raise ValueError(
-                f"expected models of one kind, found a {type(first).__name__} on {first.constraint} and a "
-                f"{type(other).__name__} on {other.constraint}"
-            )
+__all__ = ["merged_linear"]
 
 
 def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.Any:
@@ -42,7 +20,7 @@ def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.
 
     A sign of -1 turns a model round that has learned the two classes the other way about.
     """
-    check_alike(models)
+    check_alike(models, "constraint")
     whole = models[0].clone()
     parts = zip(models, [sign * share for sign, share in zip(signs, shares(models), strict=True)], strict=True)
     learned = [(model, share) for model, share in parts if share]

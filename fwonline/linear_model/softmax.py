@@ -11,10 +11,10 @@ from river import utils as river_utils
 from scipy import sparse
 
 from fwonline._kernels import layout
+from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear
 from fwonline.linear_model.features import FeatureIndex, describe
-from fwonline.linear_model.merging import check_alike, shares
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.finite_sum import probabilities
 from fwonline.optim.finite_sum_run import as_sum
@@ -263,7 +263,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         A class or a feature that a model has not met weighs nothing there.
         """
         models = [self, *others]
-        check_alike(models)
+        check_alike(models, "constraint")
         whole = self.clone()
         learned = [(model, share) for model, share in zip(models, shares(models), strict=True) if share]
         if not learned:
