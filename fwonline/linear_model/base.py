@@ -131,6 +131,14 @@ class FWLinear(abc.ABC):
                 run.forget_last()
             raise
 
+    def _play_raw(self, x: dict, y: typing.Any) -> float:
+        """Learn a sample; return what `_raw_one` said of it before, to the last bit."""
+        run = self._run
+        # Where a feature weighs something before it is seen, a prediction sums in another order than learning does.
+        raw = self._raw_one(x) if run.start_weight else None
+        self.learn_one(x, y)
+        return float(run.num[layout.PREDICTION]) if raw is None else raw
+
     def _complaint(self, status: int, x: dict, y: typing.Any) -> str:
         if status == layout.BAD_TARGET:
             return f"the target is {y!r}; expected a finite number of at most {layout.LARGEST:g} in size"

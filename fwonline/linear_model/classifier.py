@@ -146,9 +146,22 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
         """The probability of each class; a half each before learning."""
-        p = float(self._positive(self._raw_one(x)))
-        negative, positive = self.classes
+        return self._probabilities(self._raw_one(x), self.classes)
+
+    def _probabilities(self, z: float, classes: tuple) -> dict:
+        p = float(self._positive(z))
+        negative, positive = classes
         return {negative: 1.0 - p, positive: p}
+
+    def play_one(self, x: dict, y: typing.Any) -> typing.Any:
+        """Predict the class of a sample, then learn the sample; answers the prediction: see `FWRegressor.play_one`."""
+        p = self.play_proba_one(x, y)
+        return max(p, key=p.__getitem__)
+
+    def play_proba_one(self, x: dict, y: typing.Any) -> dict:
+        """Predict the probability of each class, then learn the sample; answers the prediction."""
+        classes = self.classes  # as they are before the sample may bring a new one
+        return self._probabilities(self._play_raw(x, y), classes)
 
     def predict_proba_many(self, X: typing.Any) -> typing.Any:
         """The probability of each class for a frame's rows; a frame of the same library."""

@@ -89,6 +89,31 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         """Predict the target of a sample; 0.0 (plus the intercept) before learning."""
         return self._mean(self._raw_one(x))
 
+    def play_one(self, x: dict, y: typing.Any) -> float:
+        """Predict the target of a sample, then learn the sample; answers the prediction.
+
+        The same as :meth:`predict_one` and then :meth:`learn_one`, to the last bit, in two thirds of the time: learning
+        needs the prediction in any case. :class:`~fwonline.loop.EventLoop` calls it where it can.
+
+        Parameters
+        ----------
+        x, y
+            As for :meth:`learn_one`.
+
+        Raises
+        ------
+        SampleError
+            As :meth:`learn_one` does.
+
+        Examples
+        --------
+        >>> from fwonline import linear_model, sets
+        >>> model = linear_model.FWRegressor(sets.L1Ball(2.0))
+        >>> model.play_one({"a": 1.0}, 1.0), model.n_samples
+        (0.0, 1)
+        """
+        return self._mean(self._play_raw(x, y))
+
     def predict_many(self, X: typing.Any) -> typing.Any:
         """Predict the targets of a frame's rows; a series of the frame's library."""
         frame = river_utils.dataframe.into_frame(X)

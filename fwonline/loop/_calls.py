@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from river import base, compose
 from river.reco.base import Ranker
 
-__all__ = ["Calls", "calls", "final_step"]
+__all__ = ["FAULTS", "Calls", "Unpredicted", "calls", "final_step"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,43 @@ class Calls:
         Of the features and the target.
     target
         What the model learns: a "number", a "label", "many" of them, or nothing ("none").
+    play
+        Both at once, where the model can do that: of the features and the target; answers the prediction.
 
     """
 
     predict: Callable[[dict], Any] | None
     learn: Callable[[dict, Any], Any]
     target: Literal["number", "label", "many", "none"]
+    play: Callable[[dict, Any], Any] | None = None
+
+    def played(self) -> Callable[[dict, Any], Any]:
+        """What to call to predict and then learn, which raises `Unpredicted` where the prediction is what failed."""
+        if self.play is not None:
+            return self.play
+        predict, learn = self.predict, self.learn
+
+        def play(x: dict, y: Any) -> Any:
+            try:
+                y_pred = None if predict is None else predict(x)
+            except FAULTS as error:
+                raise Unpredicted(error) from error
+            learn(x, y)
+            return y_pred
+
+        return play
+
+
+# What a model raises over a sample it cannot take; in a prediction, where nothing is learned yet, no harm is done.
+FAULTS = (ArithmeticError, LookupError, TypeError, ValueError)
+
+
+class Unpredicted(Exception):
+    """A sample could not be predicted, for the error `why`; nothing of it was learned."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
 
 
 def final_step(model: Any) -> Any:
@@ -54,7 +86,23 @@ def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
         return Calls(predict, lambda x, y: model.learn_one(x), "none")
     if isinstance(final, (base.MultiLabelClassifier, base.MultiTargetRegressor)):
         return Calls(predict, model.learn_one, "many")
-    return Calls(predict, model.learn_one, "number" if isinstance(final, base.Regressor) else "label")
+    return Calls(
+        predict, model.learn_one, "number" if isinstance(final, base.Regressor) else "label", _both(model, predict)
+    )
+
+
+def _both(model: Any, predict: Any) -> Callable[[dict, Any], Any] | None:
+    """The model's own call that predicts and learns, where it stands for the other two."""
+    name = getattr(predict, "__name__", "")
+    if not name.startswith("predict"):
+        return None
+    together = name.replace("predict", "play")
+    depth = {
+        method: next((k for k, kind in enumerate(type(model).__mro__) if method in vars(kind)), math.inf)
+        for method in (name, "learn_one", together)
+    }
+    # Who has derived a class and changed one of the two means that one.
+    return getattr(model, together) if depth[together] <= min(depth.values()) < math.inf else None
 
 
 def _needs_probabilities(monitor: Any) -> bool:

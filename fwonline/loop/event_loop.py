@@ -16,7 +16,7 @@ from river import compose
 
 import fwonline
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
-from fwonline.loop._calls import calls
+from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
 from fwonline.loop._guard import Guard, Refusal, rejected_sample, unpredicted
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop._pending import Early, Pending, Question
@@ -28,8 +28,6 @@ from fwonline.stream.base import Rejected, Sample, Sink, as_source
 
 __all__ = ["EventLoop"]
 
-# What a model raises over a sample it cannot take; in a prediction, where nothing is learned yet, no harm is done.
-_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError)
 # The clock is read about this often, in seconds; a sample may take less time than the reading of a clock is worth.
 _TICK = 0.01
 
@@ -256,7 +254,7 @@ class EventLoop:
             return
         stop.watch(sys._getframe())
         items: Any = self._items
-        model, predict, learn = self.model, self._predict, self._learn
+        model, play = self.model, self._play
         updates, sinks, questions = self._updates, self.sinks, self._pending.questions
         is_clean = self._guard.is_clean if self.check_values else self._guard.is_complete
         n, learned, step, seen = self.n, 0, 1, time.perf_counter()
@@ -279,20 +277,17 @@ class EventLoop:
                 ):
                     x, y = item.x, item.y
                     try:
-                        y_pred = predict(x)
-                    except _FAULTS as error:
-                        self._reject(item, "model", unpredicted(error), error)
+                        y_pred = play(x, y)
+                    except Unpredicted as error:
+                        self._reject(item, "model", unpredicted(error.why), error.why)
+                    except Exception as error:
+                        self._failed(item, n, error)
                     else:
-                        try:
-                            learn(x, y)
-                        except Exception as error:
-                            self._failed(item, n, error)
-                        else:
-                            learned += 1
-                            for update in updates:
-                                update(y, y_pred, x=x, model=model)
-                            if sinks:
-                                self._write(item, n, y, y_pred)
+                        learned += 1
+                        for update in updates:
+                            update(y, y_pred, x=x, model=model)
+                        if sinks:
+                            self._write(item, n, y, y_pred)
                 if n >= tick:
                     self._count(n, learned)
                     learned = 0
@@ -378,7 +373,7 @@ class EventLoop:
             self._guard.check_question(item.x)
         try:
             y_pred = self._predict(item.x)
-        except _FAULTS as error:
+        except FAULTS as error:
             raise Refusal("model", unpredicted(error)) from error
         self.n_predicted += 1
         self.n_expired += self._pending.ask(item.key, Question(item.x, y_pred, n, item.time))
@@ -511,10 +506,12 @@ class EventLoop:
     def _prepare(self) -> None:
         """Choose how the model is spoken to, once it is what it shall be."""
         self._guard = Guard(self.model)
-        ways = calls(self.model, self.monitors)
-        self._predict, self._learn = ways.predict or _predict_nothing, ways.learn
-        self._has_probabilities = getattr(ways.predict, "__name__", "") == "predict_proba_one"
+        self._speak(calls(self.model, self.monitors))
         self._updates = [monitor.update for monitor in self.monitors]
+
+    def _speak(self, ways: Calls) -> None:
+        self._predict, self._learn, self._play = ways.predict or _predict_nothing, ways.learn, ways.played()
+        self._has_probabilities = getattr(ways.predict, "__name__", "") == "predict_proba_one"
 
     def _feed(self, items: Iterator[Sample | Rejected], stop: Stop, limit: float = math.inf) -> None:
         """Take items that somebody else has fetched: a `GroupLoop` with one loop for each partition."""

@@ -95,6 +95,24 @@ def test_the_last_sample(optimizer, where):
     assert model.cumulative_loss == pytest.approx(total)
 
 
+@pytest.mark.parametrize("kind", [FWRegressor, FWClassifier])
+@EACH
+def test_playing_is_predicting_and_learning(optimizer, where, kind):
+    X, y = regression(labels=kind is FWClassifier, n=60, density=0.6)
+    X[0] = 1.0
+    one, two = make(optimizer, where, kind, intercept=True), make(optimizer, where, kind, intercept=True)
+    ways = ("play_one", "predict_one") if kind is FWRegressor else ("play_proba_one", "predict_proba_one")
+    for x, label in zip(X, y.tolist(), strict=True):
+        sample = {j: v for j, v in enumerate(x.tolist()) if v}
+        expected = getattr(two, ways[1])(sample)
+        two.learn_one(sample, label)
+        assert getattr(one, ways[0])(sample, label) == expected
+    assert everything(one) == everything(two)
+    with pytest.raises(SampleError, match="'a' is nan"):
+        one.play_one({"a": float("nan")}, y[0].item())
+    assert one.n_samples == 60
+
+
 def brute_gap(model, X, y):
     w = np.array([model.weights.get(j, 0.0) for j in range(X.shape[1])])
     z = X @ w + model.intercept_

@@ -112,6 +112,29 @@ def test_predicts_once_and_before_learning():
         assert records[0].get("p") == (0.75 if call == "probabilities" else None)
 
 
+@pytest.mark.parametrize("metric", [metrics.Accuracy, metrics.LogLoss])
+def test_a_model_that_can_do_both_at_once_predicts_and_learns_the_same(metric):
+    class Plain(FWClassifier):
+        def learn_one(self, x, y):
+            super().learn_one(x, y)
+
+    class Contrary(FWClassifier):
+        def predict_one(self, x):
+            return "neither"
+
+        def predict_proba_one(self, x):
+            return {"neither": 1.0}
+
+    seen = {}
+    for kind in (FWClassifier, Plain, Contrary):
+        model, records = kind(sets.L1Ball(5.0), seed=1), []
+        EventLoop(datasets.Phishing().take(100), model, [Metric(metric())], [CallbackSink(records.append)]).run()
+        seen[kind] = [record["y_pred"] for record in records], model.weights
+    assert seen[FWClassifier] == seen[Plain]
+    # A class derived from one that can has the last word on what is predicted.
+    assert seen[Contrary] == (["neither"] * 100, seen[Plain][1])
+
+
 def test_records_say_which_sample_they_are_of():
     records = []
     source = as_source([Sample({"a": 1.0}, 2.0, key="k", origin="here:1"), ({"a": 2.0}, 3.0)])

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
@@ -340,7 +341,8 @@ class GroupLoop:
 
     def _serve(self, loop: EventLoop) -> None:
         if self.merged.model is not None:
-            loop._predict = calls(self.merged.model, loop.monitors).predict or loop._predict
+            theirs = calls(self.merged.model, loop.monitors)
+            loop._speak(replace(calls(loop.model, loop.monitors), predict=theirs.predict, play=None))
 
     # -- what is told
 
