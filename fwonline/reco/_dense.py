@@ -7,14 +7,18 @@ import typing
 
 import numpy as np
 
+from fwonline import sets
 from fwonline._kernels import lowrank
 from fwonline._kernels.room import check_room, longer, wider
 from fwonline.optim.schedules import STOCHASTIC, momentum
 from fwonline.reco._lmo import Oracle
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from fwonline.reco._merging import Part
     from fwonline.reco._problem import Problem
     from fwonline.reco._ratings import Ratings
 
@@ -71,16 +75,14 @@ class Dense:
         count, k = ratings.count, self.steps + 1
         eta, rho, beta = STOCHASTIC.eta(k), momentum(k), STOCHASTIC.beta(k, problem.beta0)
         self._follow(ratings)
-        m, n = self.seen
-        mean_square = float(ratings.y[:count] @ ratings.y[:count]) / count
-        self.radius = problem.radius or _ROOM_FOR_MORE * math.sqrt(m * n * mean_square)
+        self.radius = _radius(ratings, problem)
         batch = rng.choice(count, min(problem.batch, count), replace=False)
         residual = self.values(ratings.rows[batch], ratings.cols[batch]) - ratings.y[batch]
         self.loss = count * float(np.mean(residual**2))
         self.d[:count] *= 1.0 - rho
         self.d[batch] += (2.0 * rho * count / batch.size) * residual
         along, late = self._gather(ratings, problem, 1.0 / beta)
-        u, v, sigma = self.oracle((m, n), (self._starts, self._columns, self._values), late, _TOLERANCE, rng)
+        u, v, sigma = self.oracle(self.seen, (self._starts, self._columns, self._values), late, _TOLERANCE, rng)
         self.gap = along + self.radius * sigma
         self.keep, self.weight, self.u, self.v = 1.0 - eta, -eta * self.radius, u, v
         self.steps = k
@@ -132,6 +134,31 @@ class Dense:
         if (order := ratings.arrange()) is not None:
             self.d[: order.size] = self.d[order]
 
+    # --- one of several ---
+
+    def mix(self, parts: Sequence[Part[Dense]], ratings: Ratings, problem: Problem) -> None:
+        """Become the mean of the parts, each weighed, inside the ball.
+
+        `ratings` are those of all, and there is room for them. A part says of what it has not met what the biases say,
+        as near to that as the box allows.
+        """
+        m, n = self.seen = ratings.shape
+        x = self.x[:m, :n]
+        x[...] = _guess(ratings, problem, np.arange(m), np.arange(n))
+        for part in parts:
+            theirs = part.state.values(*np.ogrid[: len(part.rows), : len(part.cols)])
+            weight = part.of_user[:, None] * part.of_item
+            x[np.ix_(part.rows, part.cols)] += weight * (theirs - _guess(ratings, problem, part.rows, part.cols))
+        self.steps = max(part.state.steps for part in parts)
+        self.radius = _radius(ratings, problem)
+        if self.radius > 0.0:
+            x[...] = sets.NuclearBall(self.radius).project(x)
+        self.keep, self.weight = 1.0, 0.0
+        self.u, self.v = np.zeros(m), np.zeros(n)
+        kept = slice(ratings.count)
+        self.d = np.zeros(ratings.y.size)
+        self.d[kept] = 2.0 * (x[ratings.rows[kept], ratings.cols[kept]] - ratings.y[kept])
+
     def fits(self, ratings: Ratings) -> bool:
         """Whether the arrays have the shapes and types that steps on these ratings take for granted."""
         arrays = (self.x, self.d, self.u, self.v)
@@ -148,6 +175,21 @@ class Dense:
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         self._scratch()
+
+
+def _radius(ratings: Ratings, problem: Problem) -> float:
+    """The radius that is given, or the method's choice."""
+    if problem.radius is not None:
+        return problem.radius
+    y = ratings.y[: ratings.count]
+    return _ROOM_FOR_MORE * math.sqrt(math.prod(ratings.shape) * float(y @ y) / y.size)
+
+
+def _guess(
+    ratings: Ratings, problem: Problem, rows: NDArray[np.integer], cols: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """What mean and biases say of all pairs of these users and items, brought into the box."""
+    return np.clip(ratings.biases(rows[:, None], cols), problem.lower, problem.upper)
 
 
 _SCRATCH = ("_starts", "_columns", "_values")

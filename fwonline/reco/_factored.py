@@ -7,14 +7,18 @@ import typing
 
 import numpy as np
 
+from fwonline import sets
 from fwonline._kernels import lowrank
 from fwonline._kernels.room import longer, wider
 from fwonline.optim.schedules import EXACT
 from fwonline.reco._lmo import Oracle
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from fwonline.reco._merging import Part
     from fwonline.reco._problem import Problem
     from fwonline.reco._ratings import Ratings
 
@@ -104,7 +108,8 @@ class Factored:
     def _follow(self, ratings: Ratings) -> None:
         """Take in new ratings, and see what X says of ratings it has not met."""
         if self.rank == self.left.shape[1]:
-            self._compact(ratings)
+            self._compact(_CUT)
+            self._refit(ratings)
         if ratings.y.size > self.fit.size:
             self.fit = longer(self.fit, ratings.y.size)
             self._g = np.zeros(self.fit.size, self.oracle.precision)
@@ -156,8 +161,10 @@ class Factored:
         self.right[: v.size, self.rank] = v
         self.rank += 1
 
-    def _compact(self, ratings: Ratings) -> None:
+    def _compact(self, cut: float) -> None:
         """Back to the singular vectors that matter, by eigenvectors of as many rows as there are columns.
+
+        Columns on the left are then as long as the singular values, of which the least that make up `cut` are gone.
 
         With R = Q S, S from the eigenvectors of R^T R, the right singular vectors of X are Q times the eigenvectors of
         S L^T L S^T. The square roots leave eight digits, of which the cut asks for two; and QR of factors this tall
@@ -171,13 +178,46 @@ class Factored:
         root = roots[:, None] * turned.T
         squares, inner = np.linalg.eigh(root @ (left.T @ left) @ root.T)
         tail = np.cumsum(np.sqrt(np.maximum(squares, 0.0)))[::-1]
-        self.rank = max(1, int(np.count_nonzero(tail > _CUT * tail[0])))
+        self.rank = max(1, int(np.count_nonzero(tail > cut * tail[0])))
         room = max(_LEAST_ROOM, 2 * self.rank)
         kept = inner[:, : -self.rank - 1 : -1]
         self.left = wider(unit * self.scale * (left @ (root.T @ kept)), len(self.left), room)
         self.right = wider(right @ (turned @ (kept / roots[:, None])), len(self.right), room)
         self.scale = 1.0
+
+    def _refit(self, ratings: Ratings) -> None:
+        """X at the ratings, from the factors."""
         lowrank.entries(self.left, self.right, self.rank, 1.0, ratings.rows, ratings.cols, 0, self.fitted, self.fit)
+
+    # --- one of several ---
+
+    def mix(self, parts: Sequence[Part[Factored]], ratings: Ratings, problem: Problem) -> None:
+        """Become the sum of the parts, each weighed, inside the ball.
+
+        `ratings` are those of all, and there is room for them.
+        """
+        self.seen = ratings.shape
+        for part in parts:
+            state, (a, b) = part.state, part.state.seen
+            before, self.rank = self.rank, self.rank + state.rank
+            new = slice(before, self.rank)
+            room = max(_LEAST_ROOM, self.rank)
+            self.left, self.right = (wider(array[:, :before], len(array), room) for array in (self.left, self.right))
+            self.left[part.rows, new] = state.scale * part.of_user[:, None] * state.left[:a, : state.rank]
+            self.right[part.cols, new] = part.of_item[:, None] * state.right[:b, : state.rank]
+            self._compact(_CUT / len(parts))
+        self.steps = max(part.state.steps for part in parts)
+        self.growth = max(part.state.growth for part in parts)
+        # A radius of the method's choice goes with the root of the squares that it has to explain.
+        self.radius = problem.radius or math.hypot(*(part.state.radius for part in parts))
+        values = np.linalg.norm(self.left[:, : self.rank], axis=0)
+        if values.sum() > self.radius:
+            nearest = sets.UnitSimplex(self.radius).project(values)
+            self.left[:, : self.rank] *= nearest / values
+            self.rank = int(np.count_nonzero(nearest))  # the largest come first
+        self.fit, self.fitted = np.zeros(ratings.y.size), ratings.count
+        self._g = np.zeros(self.fit.size, self.oracle.precision)
+        self._refit(ratings)
 
     def fits(self, ratings: Ratings) -> bool:
         """Whether the arrays have the shapes and types that steps on these ratings take for granted."""

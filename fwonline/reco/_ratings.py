@@ -18,6 +18,8 @@ __all__ = ["DAMPING", "Index", "Ratings"]
 
 # A user's or item's bias is the mean of what its ratings leave over, as if as many ratings that leave 0 were there.
 DAMPING = 5.0
+# Rounds of fitting biases anew after which they hardly move.
+_SWEEPS = 10
 # Ratings are put into the order of rows once those that came since are more than one in so many.
 _FEW = 8
 
@@ -102,6 +104,19 @@ class Ratings:
         row, col, rating = self._one
         row[0], col[0], rating[0] = self.users.enter_one(user), self.items.enter_one(item), y
         self._enter(row, col, rating)
+
+    def enter_all(self, other: Ratings) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Store what is stored elsewhere; answers where its users and items stand here."""
+        users, items = self.users.enter(list(other.users.positions)), self.items.enter(list(other.items.positions))
+        kept = slice(other.count)
+        self._enter(users[other.rows[kept]], items[other.cols[kept]], other.y[kept])
+        return users, items
+
+    def settle(self) -> None:
+        """Put all into the order of rows, and fit the biases until they hardly move."""
+        self.arrange()
+        for _ in range(_SWEEPS):
+            self.sweep()
 
     def _enter(self, rows: NDArray[np.uint32], cols: NDArray[np.uint32], y: NDArray[np.float64]) -> None:
         m, n = len(self.users.positions), len(self.items.positions)

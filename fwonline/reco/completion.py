@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 import typing
@@ -10,10 +11,12 @@ import numpy as np
 from river.reco.base import Ranker
 
 from fwonline._kernels.layout import LARGEST
+from fwonline._merging import check_alike
 from fwonline.exceptions import SampleError
 from fwonline.optim.base import check_count
 from fwonline.reco._dense import Dense
 from fwonline.reco._factored import Factored
+from fwonline.reco._merging import parts_of
 from fwonline.reco._problem import Problem
 from fwonline.reco._ratings import Ratings
 from fwonline.sets._numeric import check_positive, is_real
@@ -257,6 +260,60 @@ class SHCGMCompletion(Ranker):
                 return float(rating)
         expected = f"a number from {problem.lower} to {problem.upper}" if problem.has_box else "a finite number"
         raise SampleError(f"the rating of item {item!r} by user {user!r} is {y!r}; expected {expected}")
+
+    def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
+        r"""A model that predicts with what this model and others have learned of parts of one stream.
+
+        Mean and biases are those of all ratings; of a rating that several models hold, the last one's counts. X is
+
+        $$X = \operatorname{proj}_{\|\cdot\|_* \le \text{radius}} \sum_p D_p X_p,$$
+
+        where $D_p$ weighs the row of each user by the share of its ratings that model p has. So rows are averaged, and
+        that of a user whom one model alone has learned stays what it is; with one weight for all of a model, it would
+        shrink towards nothing. Where the stream is divided by items rather than by users, as the numbers of ratings
+        tell, columns are weighed instead.
+
+        X is in the nuclear ball of `radius`, or where that is None of what the method would have chosen for all
+        ratings: the root of the sum of the models' squared radii with "hcgm". Rows weighed one by one may leave the
+        ball, unlike a mean with one weight for each model; matrices that agree on the items do so hardly, and the
+        projection takes away first what they do not share. With "hcgm" a hundredth of the nuclear norm is cut off at
+        most, for the sake of few factors. The box holds for the mean of matrices that are in it, entry by entry, but
+        the biases of all ratings ("hcgm") and the projection may lead out again: `infeasibility` tells how far, and
+        predictions are clipped as ever. Of a pair that a model has not met, "shcgm" takes what mean and biases say.
+
+        The merge is there to predict. It holds all ratings and may learn on; the models are left as they are. Costs a
+        few passes over the ratings, and with "shcgm" a singular value decomposition.
+
+        Parameters
+        ----------
+        others
+            Models with the same radius, box and method.
+
+        Raises
+        ------
+        ValueError
+            When one is of another kind.
+        MemoryError
+            As in :meth:`learn_one`, for the users and items of all.
+        """
+        models = [self, *others]
+        check_alike(models, "radius", "lower", "upper", "method")
+        learned = [model for model in models if model.n_samples]
+        if len(learned) == 1:
+            return copy.deepcopy(learned[0])
+        whole = self.clone()
+        places = [whole._ratings.enter_all(model._ratings) for model in learned]
+        whole._make_room((), ())
+        whole._ratings.settle()
+        stepped = [
+            (model._state, model._ratings, *place)
+            for model, place in zip(learned, places, strict=True)
+            if model.n_steps
+        ]
+        if stepped:
+            parts = parts_of(stepped, whole._ratings.shape)
+            whole._state.mix(parts, whole._ratings, whole._problem)
+        return whole
 
     # --- answers ---
 
