@@ -20,16 +20,22 @@ class Place(NamedTuple):
 
     Parameters
     ----------
-    offset
-        The offset of the next message.
+    offsets
+        The offset of the next message, by the name of what is read: `{"topic[0]": 17}`. A partition of several topics
+        has one for each.
     note
-        What was committed with it: the name of the state that had learned all before. None where nothing was ever
-        committed; `offset` is then where to begin.
+        What was committed with them: the name of the state that had learned all before. None where nothing was ever
+        committed; `offsets` is then where to begin.
 
     """
 
-    offset: int
+    offsets: dict[str, int]
     note: str | None
+
+    @property
+    def offset(self) -> int:
+        """A number that rises with every message: the sum of the offsets, which mostly are one."""
+        return sum(self.offsets.values())
 
 
 class Turn(NamedTuple):
@@ -57,7 +63,7 @@ class Exchange(abc.ABC):
 
     @abc.abstractmethod
     def publish(self, partition: str, offset: int, document: bytes) -> None:
-        """Show what was learned of a partition up to an offset.
+        """Show what was learned of a partition up to an offset (`Place.offset`).
 
         Raises
         ------
@@ -81,7 +87,8 @@ class SharedSource(abc.ABC):
     owner can do. A worker that was taken for dead and wakes up cannot write: that is what makes the note a pointer to
     the one state that counts.
 
-    Partitions go by name, `topic[0]`. The calls come from one thread.
+    Partitions go by name, `topic[0]`. Those of one number in several topics may be one partition to the group, with one
+    note: `questions+answers[0]`. The calls come from one thread.
     """
 
     #: What the source is called in messages.
@@ -101,12 +108,12 @@ class SharedSource(abc.ABC):
         """
 
     @abc.abstractmethod
-    def stand(self, partition: str, offset: int) -> None:
-        """Read a gained partition from `offset` on."""
+    def stand(self, partition: str, offsets: dict[str, int]) -> None:
+        """Read a gained partition from these offsets on: see `Place`."""
 
     @abc.abstractmethod
     def commit(self, places: dict[str, Place]) -> bool:
-        """Write the group's places in partitions of ours; whether it is known to be done.
+        """Write the group's places in partitions of ours, all or none; whether it is known to be done.
 
         False: the brokers did not answer in time. It may have been done or not; the next commit decides.
 
@@ -149,8 +156,8 @@ class SharedSource(abc.ABC):
         """Return the group's places in all partitions, ours or not."""
 
     @abc.abstractmethod
-    def position(self, partition: str) -> int:
-        """The offset behind the item of a partition yielded last."""
+    def position(self, partition: str) -> dict[str, int]:
+        """The offsets behind the item of a partition yielded last: see `Place`."""
 
     @abc.abstractmethod
     def is_read(self) -> bool:
@@ -170,7 +177,7 @@ class SharedSource(abc.ABC):
         return None
 
     def lags(self) -> dict[str, int]:
-        """How many offsets lie between our position and the end of each of our partitions."""
+        """How many offsets lie between our position and the end of what we read, by its name, `topic[0]`."""
         return {}
 
     def close(self) -> None:  # noqa: B027  (nothing to let go of is possible)

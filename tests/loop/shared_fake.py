@@ -26,16 +26,20 @@ class Board(Exchange):
 
 
 class Group:
-    """What the brokers know: the messages and the committed places."""
+    """What the brokers know: the messages and the committed places.
 
-    def __init__(self, **partitions: list) -> None:
-        self.messages = {f"t[{number[1:]}]": items for number, items in partitions.items()}
+    `together` are the names of what is one partition: `{"q+a[0]": ("q[0]", "a[0]")}`.
+    """
+
+    def __init__(self, together: dict[str, tuple[str, ...]] | None = None, **partitions: list) -> None:
+        self.messages = {f"{name[:-1].replace('p', 't')}[{name[-1]}]": items for name, items in partitions.items()}
+        self.units = together or {name: (name,) for name in self.messages}
         self.places: dict[str, Place] = {}
         self.era = 0
         self.board = Board()
 
     def place(self, partition: str) -> Place:
-        return self.places.get(partition, Place(0, None))
+        return self.places.get(partition) or Place(dict.fromkeys(self.units[partition], 0), None)
 
 
 class Member(SharedSource):
@@ -75,17 +79,19 @@ class Member(SharedSource):
             self.shared.era += 1
             self.mine = self.shared.era
             return Turn(lost=True, gained={partition: self.shared.place(partition) for partition in arguments})
-        partition, count = arguments
-        return Turn(items=[(partition, self._read(partition, count))])
+        name, count = arguments
+        partition = next(unit for unit, names in self.shared.units.items() if name in names)
+        return Turn(items=[(partition, self._read(name, count))])
 
-    def _read(self, partition, count):
+    def _read(self, name, count):
         for _ in range(count):
-            item = self.shared.messages[partition][self.offsets[partition]]
-            self.offsets[partition] += 1
+            item = self.shared.messages[name][self.offsets[name]]
+            self.offsets[name] += 1
             yield item
 
-    def stand(self, partition, offset):
-        self.offsets[partition] = offset
+    def stand(self, partition, offsets):
+        assert offsets.keys() == set(self.shared.units[partition])
+        self.offsets.update(offsets)
 
     def commit(self, places):
         answer = self.answers.popleft() if self.answers else True
@@ -97,10 +103,10 @@ class Member(SharedSource):
         return answer
 
     def places(self):
-        return {partition: self.shared.place(partition) for partition in self.shared.messages}
+        return {partition: self.shared.place(partition) for partition in self.shared.units}
 
     def position(self, partition):
-        return self.offsets[partition]
+        return {name: self.offsets[name] for name in self.shared.units[partition]}
 
     def is_read(self):
         return False

@@ -35,7 +35,8 @@ def states(tmp_path):
 def committed(group, states, partition="t[0]"):
     place = group.places[partition]
     state = states.read(partition, place.note)
-    assert state["position"] == place.offset == state["counts"]["n"]
+    assert state["position"] == place.offsets
+    assert place.offset == state["counts"]["n"]
     return state
 
 
@@ -124,7 +125,7 @@ def test_a_beginning_is_committed_before_anything_is_learned(worker, states):
     member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))
     member.answers.extend([False, False, True, NotOurs])  # nobody knows, nobody knows, known; then given away
     worker(member).run()
-    assert group.places["t[0]"] == Place(0, PartitionStates.NEW)
+    assert group.places["t[0]"] == Place({"t[0]": 0}, PartitionStates.NEW)
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()  # the state that nobody names is no obstacle
     assert learned(committed(group, states)) == replayed(samples(20))
 
@@ -161,6 +162,33 @@ def test_questions_wait_with_their_partition(worker, states):
     second = worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 1)))
     summary = second.run()
     assert (summary.n_learned, summary.n_pending, summary.n_unmatched) == (1, 0, 0)
+
+
+def test_questions_and_answers_of_two_topics_move_as_one(worker, states):
+    from fwonline.stream import Sample
+
+    asked = [Sample({"id": i, "a": i / 7}, None, key=i, origin=f"q@{i}") for i in range(30)]
+    told = [Sample({}, i % 3 == 0, key=i, origin=f"a@{i}") for i in range(30)]
+    both, names = "q+a[0]", ("q[0]", "a[0]")
+    group = Group({both: names}, q0=asked, a0=told)
+
+    def elsewhere():  # 8 questions and 3 answers were committed; 2 questions and 4 answers are forgotten
+        assert group.places[both].offsets == {"q[0]": 8, "a[0]": 3}
+        worker(Member(group, ("gain", both), ("read", "q[0]", 12), ("read", "a[0]", 10))).run()
+
+    member = Member(group, ("gain", both), ("read", "q[0]", 8), ("read", "a[0]", 3))
+    member.script += [("read", "q[0]", 2), ("read", "a[0]", 4), (elsewhere,), ("gain", both)]
+    member.script += [("read", "q[0]", 10), ("read", "a[0]", 17)]
+    summary = worker(member, checkpoint_samples=11).run()
+
+    assert summary.position == {"q[0]": 30, "a[0]": 30}
+    assert (summary.n_pending, summary.n_unmatched) == (0, 0)
+    place, (file,) = group.places[both], states.files(both)
+    state = states.read(both, place.note)
+    assert file.parent.name == "q%2Ba-0"
+    assert file.name[11:31] == f"{place.offset:020d}" == f"{60:020d}"
+    assert state["position"] == place.offsets
+    assert state["counts"]["learned"] == 30
 
 
 def test_a_bad_item_ends_the_run_behind_a_commit_and_is_tried_again(worker, states):
@@ -261,7 +289,7 @@ def test_what_cannot_be_merged_is_told_at_once(worker):
 
 def test_an_offset_that_something_else_has_set_is_refused(worker, states):
     group = Group(p0=samples(10))
-    group.places["t[0]"] = Place(4, "")
+    group.places["t[0]"] = Place({"t[0]": 4}, "")
     with pytest.raises(CheckpointError, match=r"t\[0\]: expected the name of a state beside the group's offset, found"):
         worker(Member(group, ("gain", "t[0]"))).run()
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fwonline.cli import main
-from fwonline.exceptions import DefinitionError
+from fwonline.exceptions import DefinitionError, SourceError
 from fwonline.loop import EventLoop, GroupLoop, load_definition
 
 pytest.importorskip("kafka")
@@ -55,6 +55,14 @@ def test_a_run_on_its_own_is_no_worker(load):
         (
             'source = "Phishing"\nmodel = "LogisticRegression"\n[group]\n',
             "group: IterableSource is read by one process",
+        ),
+        (
+            GROUP.replace("group =", 'co_partitioned = "yes", group =') + "[group]\n",
+            "source.co_partitioned: expected true or false, found the string 'yes'",
+        ),
+        (
+            GROUP.replace('topics = "t"', 'topics = ["t", "t"], co_partitioned = true') + "[group]\n",
+            "topics: expected different ones, found t, t",
         ),
         (GROUP + "[group]\nmerge_evry = 1\n", "group.merge_evry: unknown key. Did you mean 'merge_every'?"),
         (GROUP + '[group]\nmerge_every = "often"\n', "group.merge_every: expected a number, found the string 'often'"),
@@ -104,9 +112,31 @@ def test_what_a_group_decides_itself_is_not_set():
         KafkaGroupSource("t", group="g", client={"group_id": "other"})
 
 
+def test_what_is_lost_is_told_before_the_brokers_are_asked():
+    from kafka.structs import TopicPartition
+
+    from fwonline.stream import KafkaGroupSource
+    from fwonline.stream.shared import Turn
+
+    class Consumer:
+        def poll(self, timeout_ms):
+            source._notes.put({one})
+            return {}
+
+        def group_metadata(self):
+            raise SourceError("the brokers say no")
+
+    source, one = KafkaGroupSource("t", "127.0.0.1:1", group="g"), TopicPartition("t", 0)
+    source._consumer, source._is_member = Consumer(), True
+    source._ours, source._offsets = {"t[0]": (one,)}, {one: 3}
+    assert source.poll() == Turn(lost=True)
+    with pytest.raises(SourceError, match="say no"):
+        source.poll()
+
+
 @pytest.mark.parametrize("now", [{}, {"generation_id": 4, "member_id": "m"}, {"generation_id": 5, "member_id": "n"}])
 def test_nothing_is_committed_under_another_membership_or_none(now):
-    from kafka.structs import ConsumerGroupMetadata
+    from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
     from fwonline.stream import KafkaGroupSource
     from fwonline.stream.shared import NotOurs, Place
@@ -120,9 +150,9 @@ def test_nothing_is_committed_under_another_membership_or_none(now):
 
     source = KafkaGroupSource("t", "127.0.0.1:1", group="g")
     source._consumer = Consumer()
-    source._ours = {"t[0]": ("t", 0)}
+    source._ours = {"t[0]": (TopicPartition("t", 0),)}
     member = {"generation_id": 5, "member_id": "m"} if now else {}
     source._membership = ConsumerGroupMetadata("g", **member)
     with pytest.raises(NotOurs):
-        source.commit({"t[0]": Place(3, "note")})
+        source.commit({"t[0]": Place({"t[0]": 3}, "note")})
     assert source.lags() == {}  # all was let go

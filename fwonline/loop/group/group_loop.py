@@ -137,7 +137,7 @@ class GroupLoop:
         if merge_every is not None:
             merge([model, model])
         self._loops: dict[str, EventLoop] = {}
-        self._saved: dict[str, int] = {}  # the offset of each partition's last commit
+        self._saved: dict[str, dict[str, int]] = {}  # the offsets of each partition's last commit
         self._counts: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
 
@@ -261,15 +261,15 @@ class GroupLoop:
             # The place where a partition begins is committed before anything is learned of it: a state without a commit
             # is a sign of lost offsets, then, and of nothing else.
             self.states.begin(partition)
-            while not self.source.commit({partition: Place(place.offset, self.states.NEW)}):
+            while not self.source.commit({partition: place._replace(note=self.states.NEW)}):
                 if stop.wished:  # else the source's patience ends this
                     raise NotOurs
         elif note != self.states.NEW:
             loop._restore(self._read(partition, note, loop))
         loop._prepare()
         self._serve(loop)
-        self.source.stand(partition, place.offset)
-        self._loops[partition], self._saved[partition] = loop, place.offset
+        self.source.stand(partition, place.offsets)
+        self._loops[partition], self._saved[partition] = loop, place.offsets
         if loop._held is not None:  # what ended the run before is tried again, even if nothing follows it
             self._feed(partition, iter(()), stop)
 
@@ -303,7 +303,7 @@ class GroupLoop:
             return
         for partition, place in places.items():
             assert place.note is not None
-            self._saved[partition] = place.offset
+            self._saved[partition] = place.offsets
             self.states.sweep(partition, place.note)
             if self._exchange is not None:
                 self._show(self._exchange, partition, place.offset, moved[partition].model)
@@ -312,9 +312,9 @@ class GroupLoop:
 
     def _written(self, partition: str, loop: EventLoop) -> Place:
         """Write a partition's state and return the place to commit."""
-        offset, era = self.source.position(partition), self.source.era
+        place, era = Place(self.source.position(partition), None), self.source.era
         try:
-            return Place(offset, self.states.write(partition, era, offset, loop._state(offset)))
+            return place._replace(note=self.states.write(partition, era, place.offset, loop._state(place.offsets)))
         except CheckpointError:
             if self.states.latest_era(partition) > era:
                 raise NotOurs from None  # a later owner has cleared away what we were about to finish
@@ -393,7 +393,9 @@ class GroupLoop:
             rate=self.n / elapsed if elapsed > 0 else 0.0,
             monitors=self._values(),
             interrupted=interrupted,
-            position={partition: self.source.position(partition) for partition in self._loops},
+            position={
+                name: offset for partition in self._loops for name, offset in self.source.position(partition).items()
+            },
         )
 
 
@@ -418,7 +420,7 @@ class _Partition(Source):
         return iter(())
 
     @property
-    def position(self) -> int:
+    def position(self) -> dict[str, int]:
         return self._source.position(self.name)
 
     def seek(self, position: Any) -> None:

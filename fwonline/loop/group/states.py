@@ -79,7 +79,7 @@ class PartitionStates:
         era
             The number of the membership under which it is written; the group counts upwards.
         offset
-            Where the partition stands.
+            Where the partition stands: `Place.offset`.
         state
             What to write.
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
-import threading
 import time as clock
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Sink
 from fwonline.stream.kafka.client import ClientSettings, wait_for
 from fwonline.stream.kafka.exchange import KafkaExchange
+from fwonline.stream.kafka.notes import Notes
 from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
 from fwonline.stream.kafka.sinks import KafkaSink
 from fwonline.stream.kafka.transactions import KafkaTransaction
-from fwonline.stream.records import RecordLayout
+from fwonline.stream.records import RecordLayout, listed
 from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
 
 __all__ = ["KafkaGroupSource"]
@@ -24,6 +25,8 @@ __all__ = ["KafkaGroupSource"]
 _CHORES = 5.0  # between two looks at where quiet partitions end
 _COMMIT = 5.0  # how long one commit may take
 _STRANDED = 5.0  # how long the group may say nothing after it refused a commit
+
+_Units = dict[str, tuple[Any, ...]]  # a partition's name, and what is read of it: one partition of each topic
 
 
 class KafkaGroupSource(KafkaReader, SharedSource):
@@ -46,6 +49,16 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         a topic later is read from its beginning in the first case alone.
     end
         `"never"`, or `"latest"`: the group stops where the topics ended when this worker began.
+    co_partitioned
+        Whether the partitions of one number, one of each topic, are one partition to the group, with one model and one
+        table of waiting questions: `questions[3]` and `answers[3]` are `questions+answers[3]`. That is for questions
+        and answers on topics of their own, written with the same keys; name the questions' topic first. The topics must
+        have the same number of partitions, and all members of the group this setting, the same topics and their order.
+        What one look at the stream brings is taken in the order of `topics`. Between topics there is no order
+        otherwise, so an answer may come before its question (`max_early`), and learning a partition again from its
+        beginning, which takes every message exactly once too, may mix the topics differently and end with another
+        model. Where partitions were added to one of the topics alone, or the group tears apart what belongs together,
+        nothing is learned of it, and after `timeout` seconds the stream ends with an error.
     client
         Further settings for kafka-python's consumer, as for `KafkaSource`: among them `session_timeout_ms`, after which
         a worker that says nothing is taken for dead (45 s by default), and `max_poll_interval_ms`, within which a
@@ -83,6 +96,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         require_target: bool = True,
         start: str = "earliest",
         end: str = "never",
+        co_partitioned: bool = False,
         decode: Callable[[bytes, tuple], dict] | str | None = None,
         gaps: str = "error",
         client: Mapping[str, Any] | None = None,
@@ -110,13 +124,17 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self.group = group
         self.start = one_of("start", start, "earliest", "latest")
         self.end = one_of("end", end, "never", "latest")
-        self._ours: dict[str, Any] = {}  # the name of each of our partitions, once we stand in it
-        self._waiting: dict[str, Any] = {}  # gained, and not stood in yet
-        self._notes = _Notes()
+        if co_partitioned and len(set(self.topics)) < len(self.topics):
+            raise ValueError(f"topics: expected different ones, found {listed(self.topics)}")
+        self.co_partitioned = co_partitioned
+        self._ours: _Units = {}  # by the name of each of our partitions, once we stand in it
+        self._waiting: _Units = {}  # gained, and not stood in yet
+        self._notes = Notes()
         self._membership: Any = None  # as whom we gained them
         self._is_member = False
         self._has_joined = False  # ever
         self._stranded = math.inf  # since when we own nothing and do not know why
+        self._torn = math.inf  # since when we are given no whole partitions
         self._stops: dict[Any, float] | None = None
         self._begins: dict[Any, int] = {}
         self._transaction: KafkaTransaction | None = None
@@ -146,12 +164,13 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             if not self._is_member:
                 self._join()
             try:
-                batch = self._consumer.poll(timeout_ms=1000 * SLICE)
+                batch = self._consumer.poll(timeout_ms=0 if self._notes else 1000 * SLICE)
             except NoOffsetForPartitionError:  # a partition nobody has read yet: where it begins is settled below
                 batch = {}
             if self._notes:
                 self._stranded = math.inf
-                return self._settle()
+                # Told before the brokers are asked, who may not answer, or with what ends the stream.
+                return self._lose() if self._ours else self._settle()
             if clock.monotonic() - self._stranded > _STRANDED:
                 self._disconnect()
                 self._stranded = math.inf
@@ -174,7 +193,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 raise SourceError(f"{self.name}: {error}") from None
             self._bear(error)
             return self._lose() if self._consumer is None else Turn()
-        ours = {tp: partition for partition, tp in self._ours.items()}
+        if self.co_partitioned:
+            batch = dict(sorted(batch.items(), key=lambda part: self.topics.index(part[0].topic)))
+        ours = {tp: partition for partition, tps in self._ours.items() for tp in tps}
         return Turn(items=[(ours[tp], self._part(tp, records)) for tp, records in batch.items() if tp in ours])
 
     def _part(self, tp: Any, records: list[Any]) -> Iterator[Sample | Rejected]:
@@ -186,16 +207,24 @@ class KafkaGroupSource(KafkaReader, SharedSource):
     def _connect(self) -> float:
         """Have a client; return until when what is asked next may take."""
         if self._consumer is None:
-            options = {"group_id": self.group}
+            options: dict[str, Any] = {"group_id": self.group}
             if self._transaction is not None:
                 # Where the group stands is asked for when no transaction that moves it is open any more.
                 options["isolation_level"] = "read_committed"
+            if self.co_partitioned:
+                from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+                # It gives whom it gives one number of a topic the same number of every other: members and partitions
+                # are counted in the same order for each topic.
+                options["partition_assignment_strategy"] = [RangePartitionAssignor]
             return self._open(RECONNECT if self._has_joined else self.timeout, **options)
         return clock.monotonic() + RECONNECT
 
     def _join(self) -> None:
         deadline = self._connect()
-        self._notes = _Notes()
+        if not self._has_joined and (uneven := self._uneven()):
+            raise SourceError(uneven)
+        self._notes = Notes()
         if self.end == "latest" and self._stops is None:
             self._stops = dict(self._ask(self._consumer.end_offsets, self._all_partitions(), deadline))
         self._consumer.subscribe(self.topics, listener=self._notes.listener())
@@ -219,6 +248,42 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._lose()
         self._stranded = clock.monotonic()
 
+    def _refused(self, error: Exception) -> SourceError | None:
+        from kafka.errors import InconsistentGroupProtocolError
+
+        if isinstance(error, InconsistentGroupProtocolError):
+            return SourceError(
+                f"{self.name}: the group {self.group!r} has members that share out partitions in another way: this "
+                "worker, or they, take another group"
+            )
+        return super()._refused(error)
+
+    def _tear(self, assigned: set[Any], units: _Units) -> Turn:
+        """Wait for whole partitions, for a while: where topics grow, one is the first."""
+        now = clock.monotonic()
+        self._torn = min(self._torn, now)
+        if now - self._torn > self.timeout:
+            told = self._cluster.request_update()
+            wait_for(told, lambda: told.is_done, now + RECONNECT, self._stop_if_closed)
+            partition, lacking = next(
+                (partition, tp) for partition, tps in units.items() for tp in tps if tp not in assigned
+            )
+            raise SourceError(
+                self._uneven()
+                or f"{self.name}: this worker was given a part of {partition}, without {partition_name(lacking)}: some "
+                f"member of the group {self.group!r} reads other topics or is not co_partitioned"
+            )
+        self._strand()
+        return Turn(lost=True)
+
+    def _uneven(self) -> str:
+        """Say which topics have how many partitions, where that is not the same number; else nothing."""
+        counts = {topic: len(self._cluster.partitions_for_topic(topic) or ()) for topic in self.topics}
+        if not self.co_partitioned or len(set(counts.values())) == 1:
+            return ""
+        found = listed([f"{topic} with {count}" for topic, count in counts.items()])
+        return f"co_partitioned: expected topics with the same number of partitions, found {found}"
+
     @property
     def era(self) -> int:
         return self._membership.generation_id
@@ -233,32 +298,39 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             consumer, deadline = self._consumer, clock.monotonic() + self.timeout
             membership = consumer.group_metadata()
             tps = sorted(assigned)
+            units = self._units(tps)
+            if assigned != set(itertools.chain.from_iterable(units.values())):
+                return self._tear(assigned, units)
+            self._torn = math.inf
             begins = self._ask(consumer.beginning_offsets, tps, deadline)
             ends = self._ask(consumer.end_offsets, tps, deadline)
-            gained = self._places(tps)
-            for tp, place in gained.items():
-                if place.note is None:
-                    gained[tp] = Place(begins[tp] if self.start == "earliest" else ends[tp], None)
-                self._check_due(tp, gained[tp].offset, begins[tp], ends[tp])
+            gained = self._places(units)
+            first = begins if self.start == "earliest" else ends
+            for partition, place in gained.items():
+                for tp in units[partition]:
+                    if place.note is None:
+                        place.offsets[partition_name(tp)] = first[tp]
+                    self._check_due(tp, place.offsets[partition_name(tp)], begins[tp], ends[tp])
         except BaseException:
-            self._notes.put(assigned)  # to be tried again
+            self._notes.put_back(assigned)  # to be tried again
             raise
         self._begins, self._ends, self._membership = begins, ends, membership
         self._heard = clock.monotonic()
-        self._waiting = {partition_name(tp): tp for tp in tps}
-        return Turn(lost=True, gained={partition_name(tp): place for tp, place in gained.items()})
+        self._waiting = units
+        return Turn(lost=True, gained=gained)
 
-    def stand(self, partition: str, offset: int) -> None:
-        tp = self._waiting.pop(partition)
-        self._ours[partition] = tp
-        self._offsets[tp] = offset
-        if tp in self._consumer.assignment():  # else the group has moved on, which the next poll tells
-            # Always: a partition that was ours before keeps the position it had, behind messages of which we know
-            # nothing any more.
-            self._consumer.seek(tp, offset)
+    def stand(self, partition: str, offsets: dict[str, int]) -> None:
+        self._ours[partition] = tps = self._waiting.pop(partition)
+        assigned = self._consumer.assignment()
+        for tp in tps:
+            self._offsets[tp] = offsets[partition_name(tp)]
+            if tp in assigned:  # else the group has moved on, which the next poll tells
+                # Always: a partition that was ours before keeps the position it had, behind messages of which we know
+                # nothing any more.
+                self._consumer.seek(tp, self._offsets[tp])
 
     def _look_behind_messages(self) -> None:
-        for tp in self._ours.values() if self.gaps == "allow" else ():
+        for tp in self._offsets if self.gaps == "allow" else ():
             seen = self._consumer.position(tp, timeout_ms=0) or 0
             self._offsets[tp] = max(self._offsets[tp], seen)
 
@@ -276,10 +348,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             self._strand()
             raise NotOurs
         offsets = {
-            (self._ours.get(partition) or self._waiting[partition]): self._kafka.OffsetAndMetadata(
-                place.offset, place.note, -1
-            )
+            tp: self._kafka.OffsetAndMetadata(place.offsets[partition_name(tp)], place.note, -1)
             for partition, place in places.items()
+            for tp in self._ours.get(partition) or self._waiting[partition]
         }
         if self._transaction is not None:
             try:
@@ -308,37 +379,58 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
         try:
             self._connect()
-            return {partition_name(tp): place for tp, place in self._places(self._all_partitions()).items()}
+            return self._places(self._units(self._all_partitions()))
         except (KafkaError, TimeoutError) as error:
             if not self._heard and isinstance(error, TimeoutError):
                 raise SourceError(f"{self.name}: {error}") from None
             self._bear(error)
             return {}
 
-    def _places(self, tps: list[Any]) -> dict[Any, Place]:
+    def _units(self, tps: Iterable[Any]) -> _Units:
+        """Return the partitions that these are, or are parts of, as the group's members know them."""
+        if not self.co_partitioned:
+            return {partition_name(tp): (tp,) for tp in tps}
+        # No topic has a plus in its name.
+        name, one = "+".join(self.topics), self._kafka.TopicPartition
+        return {
+            f"{name}[{number}]": tuple(one(topic, number) for topic in self.topics)
+            for number in sorted({tp.partition for tp in tps})
+        }
+
+    def _places(self, units: _Units) -> dict[str, Place]:
+        # One question, so that the answers are of one moment: the coordinator changes what it knows of a group by one
+        # commit at a time.
+        asked = list(itertools.chain.from_iterable(units.values()))
+        told = self._consumer._coordinator.fetch_committed_offsets(asked, timeout_ms=1000 * _COMMIT)
         places = {}
-        for tp in tps:
-            told = self._consumer.committed(tp, metadata=True, timeout_ms=1000 * _COMMIT)
-            places[tp] = Place(0, None) if told is None else Place(told.offset, told.metadata)
+        for partition, tps in units.items():
+            offsets = {partition_name(tp): told[tp].offset if tp in told else 0 for tp in tps}
+            notes = {partition_name(tp): told[tp].metadata if tp in told else None for tp in tps}
+            note, *others = set(notes.values())
+            if others:
+                raise SourceError(
+                    f"{partition}: expected the same note beside the group's offsets, found different ones: {notes}. "
+                    "Offsets were set or deleted by something else, or are of a group that was not co_partitioned. "
+                    "Reset the group's offsets and its states together, or take another group"
+                )
+            places[partition] = Place(offsets, note)
         return places
 
-    def position(self, partition: str) -> int:
-        return self._offsets[self._ours[partition]]
+    def position(self, partition: str) -> dict[str, int]:
+        return {partition_name(tp): self._offsets[tp] for tp in self._ours[partition]}
 
     def is_read(self) -> bool:
-        return self._stops is not None and all(
-            self._offsets[tp] >= self._stop_of(tp) for tp in self._ours.values() if tp in self._stops
-        )
+        return self._stops is not None and all(offset >= self._stops.get(tp, 0) for tp, offset in self._offsets.items())
 
     def is_done(self) -> bool:
         if self._stops is None:
             return False
         places = self.places()
+        learned: dict[str, int] = {}
+        for place in places.values():
+            learned |= place.offsets if place.note is not None else {}
         return bool(places) and all(
-            stop == 0 or (place.note is not None and place.offset >= stop)
-            for place, stop in (
-                (places.get(partition_name(tp), Place(0, None)), stop) for tp, stop in self._stops.items()
-            )
+            stop == 0 or learned.get(partition_name(tp), -1) >= stop for tp, stop in self._stops.items()
         )
 
     @property
@@ -346,14 +438,14 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         if self._stops is None or not self._ours:
             return None
         total = read = 0.0
-        for tp in self._ours.values():
-            stop = self._stops.get(tp, self._offsets[tp])
+        for tp, offset in self._offsets.items():
+            stop = self._stops.get(tp, offset)
             total += stop - self._begins[tp]
-            read += min(self._offsets[tp], stop) - self._begins[tp]
+            read += min(offset, stop) - self._begins[tp]
         return read / total if total else 1.0
 
     def lags(self) -> dict[str, int]:
-        return {partition: max(0, self._ends.get(tp, 0) - self._offsets[tp]) for partition, tp in self._ours.items()}
+        return {partition_name(tp): max(0, self._ends.get(tp, 0) - offset) for tp, offset in self._offsets.items()}
 
     def close(self) -> None:
         self._closed = True
@@ -369,40 +461,3 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
             with contextlib.suppress(KafkaError):
                 consumer.close(autocommit=False, timeout_ms=1000)
-
-
-class _Notes:
-    """What the group decided, written down by kafka-python's own thread and read by ours."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_new = False
-        self._assigned: set[Any] | None = None
-
-    def __bool__(self) -> bool:
-        return self._is_new
-
-    def put(self, assigned: set[Any] | None) -> None:
-        with self._lock:
-            self._is_new, self._assigned = True, assigned
-
-    def take(self) -> set[Any] | None:
-        """Return the partitions assigned last, None where all were taken away and no others are there yet."""
-        with self._lock:
-            self._is_new = False
-            return self._assigned
-
-    def listener(self) -> Any:
-        from kafka import ConsumerRebalanceListener
-
-        notes = self
-
-        class Listener(ConsumerRebalanceListener):
-            # Called on the thread that a question to the brokers would wait for.
-            def on_partitions_revoked(self, revoked: Any) -> None:
-                notes.put(None)
-
-            def on_partitions_assigned(self, assigned: Any) -> None:
-                notes.put(set(assigned))
-
-        return Listener()
