@@ -71,8 +71,10 @@ def exposed(monitor: Monitor, model: Any, attribute: str) -> Any:
     if model is None:
         name = type(monitor).__name__
         raise TypeError(f"{name} reads its numbers from the model: call update(model=model)")
-    estimator = final_estimator(model)
-    value = getattr(estimator, attribute, _MISSING)
+    value = getattr(model, attribute, _MISSING)  # a pipeline has none of what its estimators expose
+    if value is _MISSING:
+        estimator = final_estimator(model)
+        value = getattr(estimator, attribute, _MISSING)
     if value is _MISSING:
         name = type(monitor).__name__
         raise TypeError(f"{name} needs a model with the attribute {attribute!r}; {type(estimator).__name__} has none")

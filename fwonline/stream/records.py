@@ -65,6 +65,7 @@ class RecordLayout:
         self.features = None if features is None else frozenset(_names(features, "features"))
         self.drop = tuple(_names(drop, "drop"))
         self.require_target = require_target
+        self._is_plain = key is None and time is None and not self.drop
         roles: dict[str, str] = {}
         for role, fields in {
             "target": [target],
@@ -82,7 +83,6 @@ class RecordLayout:
         record: dict[str, Any],
         raw: Any,
         origin: str,
-        *,
         key: Hashable | None = None,
         time: float | None = None,
         headers: tuple = (),
@@ -104,15 +104,16 @@ class RecordLayout:
 
         """
         y = None
-        for field in self.drop:
-            record.pop(field, None)
-        try:
-            if self.key is not None:
-                key = _hashable(record.pop(self.key, None), self.key)
-            if self.time is not None:
-                time = _seconds(record.pop(self.time, None), self.time)
-        except ValueError as why:
-            return Rejected(raw, f"{origin}: {why}", origin, key, headers)
+        if not self._is_plain:
+            for field in self.drop:
+                record.pop(field, None)
+            try:
+                if self.key is not None:
+                    key = _hashable(record.pop(self.key, None), self.key)
+                if self.time is not None:
+                    time = _seconds(record.pop(self.time, None), self.time)
+            except ValueError as why:
+                return Rejected(raw, f"{origin}: {why}", origin, key, headers)
         if self.target is not None:
             y = record.pop(self.target, None)
             if y is None and self.require_target:

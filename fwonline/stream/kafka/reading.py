@@ -99,10 +99,10 @@ class KafkaReader:
 
     def raw(self, origin: str) -> bytes | None:
         record = self._latest
-        return None if record is None or origin != _origin(record) else record.value
+        return None if record is None or origin != f"{partition_name(record)}@{record.offset}" else record.value
 
     def _item(self, record: Any) -> Sample | Rejected:
-        origin = _origin(record)
+        origin = f"{record.topic}[{record.partition}]@{record.offset}"
         headers = tuple(record.headers) if record.headers else ()
         key = None if record.key is None else _as_text(record.key)
         try:
@@ -110,11 +110,11 @@ class KafkaReader:
         except Exception as error:  # whatever a user's function may raise: one bad message is not the stream's end
             why = f"`decode` failed: {error!r}" if self._is_own_decode else f"expected {self._expected}: {error}"
             return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
-        if type(fields) is not dict:
+        if type(fields) is not dict:  # only a user's function may answer with something else
             why = f"expected a dict of fields from `decode`, found {type(fields).__name__}"
             return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
         time = record.timestamp / 1000 if record.timestamp >= 0 else None
-        return self.layout.sample(fields, record.value, origin, key=key, time=time, headers=headers)
+        return self.layout.sample(fields, record.value, origin, key, time, headers)
 
     def _check_offset(self, tp: Any, offset: int) -> None:
         due = self._offsets[tp]
@@ -254,10 +254,6 @@ _FORMATS: dict[str, tuple[str, Callable[[bytes, tuple], dict]]] = {
     "json": ("a JSON object", _decode_json),
     "msgpack": ("a MessagePack map", _decode_msgpack),
 }
-
-
-def _origin(record: Any) -> str:
-    return f"{record.topic}[{record.partition}]@{record.offset}"
 
 
 def _as_text(key: bytes) -> str | bytes:
