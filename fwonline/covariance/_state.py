@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from fwonline import sets
 from fwonline._kernels import lanczos, layout, symmetric
 from fwonline._kernels.room import check_room, longer
-from fwonline.covariance._methods import METHODS
+from fwonline.covariance._methods import CLEAR, METHODS
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
@@ -166,6 +166,12 @@ class State:
         self.method.enter(self, share, weight)
         self.waiting = (self.waiting + 1) % self.batch
         return self.waiting == 0
+
+    def measure_moment(self) -> None:
+        """Find the l1 norms of M, where it is the second moment, anew."""
+        clear = CLEAR * math.sqrt(max(1.0 / self.seen, self.fading))
+        nothing = np.zeros(self.n, self.dtype_name)
+        self.empirical_l1, self.clear_l1 = symmetric.moment(self.m, self.n, 1.0, 0.0, nothing, self.image, clear)
 
     def step(self, trace: float, l1: float) -> None:
         """One step on {X PSD, tr X <= trace} with the distance to {||X||_1 <= l1} smoothed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import typing
 import warnings
@@ -11,7 +12,9 @@ from river import base
 from river import utils as river_utils
 
 from fwonline._kernels import layout, memory
+from fwonline._merging import check_alike, shares
 from fwonline.covariance._estimate import Estimate
+from fwonline.covariance._merging import Part, blend, pool
 from fwonline.covariance._methods import METHODS
 from fwonline.covariance._state import LARGEST, State
 from fwonline.exceptions import SampleError
@@ -336,6 +339,56 @@ class SHCGMCovariance(base.Estimator, Estimate):
         if self._state.enter(count):
             for _ in range(self.steps_per_update):
                 self._state.step(self._trace_bound, self._l1_bound)
+
+    def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
+        r"""An estimate of what this one and others have learned of parts of one stream.
+
+        Means, second moments and what is known of their sizes are pooled as if one had seen everything (with
+        ``fading_factor``, as if the parts had come side by side). With :math:`s_p` the part of all samples that
+        estimate p has learned and :math:`\mu_p` its means,
+
+        .. math::
+            X = \sum_p s_p X_p + c \sum_p s_p (\mu_p - \mu) (\mu_p - \mu)^\top, \qquad 0 \le c \le 1.
+
+        The first sum, a convex combination, is the covariance within the parts, the second, which is there if samples
+        are centred, that between them; c is the largest for which trace and l1 norm stay within their bounds, or 0. So
+        X is positive semidefinite, its trace is within its bound, and its l1 norm is not further out than the first
+        sum's; bounds that are not given are those of all samples. A feature that an estimate has not met was 0 there.
+
+        The merge is there to be read, and may learn on; the estimates are left as they are. O(n^2) for each.
+
+        Parameters
+        ----------
+        others
+            Estimates with the same constraints, method, ``center``, ``missing``, ``fading_factor``, ``dual`` and
+            ``dtype``.
+
+        Raises
+        ------
+        ValueError
+            When one is of another kind.
+        SampleError
+            When memory has no room for the features of all.
+        """
+        models = [self, *others]
+        check_alike(
+            models, "trace", "l1", "l1_fraction", "method", "center", "missing", "fading_factor", "dual", "dtype"
+        )
+        learned = [(model, share) for model, share in zip(models, shares(models), strict=True) if share]
+        if len(learned) == 1:
+            return copy.deepcopy(learned[0][0])
+        whole = self.clone()
+        if learned:
+            names = {name: None for model, _ in learned for name in model.features}
+            whole._features.add(names, whole._state)  # type: ignore[arg-type]
+            positions = whole._features.positions
+            parts = [
+                Part(model._state, share, np.array([positions[name] for name in model.features], dtype=np.intp))
+                for model, share in learned
+            ]
+            apart = pool(whole._state, parts)
+            blend(whole._state, apart, whole._trace_bound, whole._l1_bound)
+        return whole
 
     # --- the constraints --------------------------------------------------------------------------------------
 

@@ -1,0 +1,91 @@
+"""One covariance of several that have learned parts of one stream."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+
+from fwonline._kernels import symmetric
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fwonline.covariance._state import State
+
+__all__ = ["Part", "blend", "pool"]
+
+
+class Part(typing.NamedTuple):
+    """A state, its part of all samples, and where its features stand among all."""
+
+    state: State
+    share: float
+    places: NDArray[np.intp]
+
+
+def pool(whole: State, parts: Sequence[Part]) -> NDArray[np.float64]:
+    """Give `whole`, which has all features, the moments of all samples, and the mean of the estimates.
+
+    A feature that a part has not met was 0 there. Answers the second moment of the parts' means about the mean of all,
+    packed: 0 where samples are not centred.
+    """
+    n, method = whole.n, whole.method
+    means = np.zeros((len(parts), n))
+    for mean, (state, share, places) in zip(means, parts, strict=True):
+        mean[places] = state.mean[: state.n]
+        where = _packed(places)
+        for name in ("x", "m", "y") if whole.dual else ("x", "m"):
+            getattr(whole, name)[where] += share * getattr(state, name)[: where.size]
+        whole.second_moment_trace += share * state.second_moment_trace
+    whole.mean[:n] = np.array([part.share for part in parts]) @ means
+    apart = np.zeros(symmetric.size(n))
+    if whole.centre:
+        for mean, part in zip(means, parts, strict=True):
+            deviation = mean - whole.mean[:n]
+            whole.second_moment_trace += part.share * float(deviation @ deviation)
+            symmetric.blend(apart, apart, n, 1.0, 0.0, part.share, deviation)
+    whole.seen = sum(part.state.seen for part in parts)
+    whole.steps = max(part.state.steps for part in parts)
+    # the gradient of_x X + of_m M is X less the second moment of all
+    whole.m[: apart.size] -= (apart / method.of_m).astype(whole.m.dtype)
+    if method.knows_moment:
+        whole.measure_moment()
+    return apart
+
+
+def blend(whole: State, apart: NDArray[np.float64], trace: float, l1: float) -> None:
+    """Add `apart` to the estimate, or as much of it as trace and l1 norm have room for."""
+    x, method = whole.x[: apart.size], whole.method
+    sizes = zip((trace, l1), _sizes(x, whole.n), _sizes(apart, whole.n), strict=True)
+    rooms = [(most - size) / more for most, size, more in sizes if more > 0.0]
+    part = min(1.0, max(0.0, min(rooms, default=0.0)))
+    x += (part * apart).astype(x.dtype)
+    whole.m[: apart.size] += (part * (1.0 - method.of_x) / method.of_m * apart).astype(x.dtype)
+    _, whole.l1 = _sizes(x, whole.n)
+    whole.square = _both_sides(np.square(x, dtype=np.float64), whole.n)
+
+
+def _sizes(packed: NDArray, n: int) -> tuple[float, float]:
+    """Trace and l1 norm."""
+    return float(packed[_diagonal(n)].sum(dtype=np.float64)), _both_sides(np.abs(packed), n)
+
+
+def _both_sides(packed: NDArray, n: int) -> float:
+    """The sum over the whole matrix: an entry off the diagonal stands for two."""
+    return float(2.0 * packed.sum(dtype=np.float64) - packed[_diagonal(n)].sum(dtype=np.float64))
+
+
+def _diagonal(n: int) -> NDArray[np.intp]:
+    rows = np.arange(n)
+    return rows * (rows + 3) // 2
+
+
+def _packed(places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where the entries of a packed triangle stand in another one, whose rows the places are."""
+    rows, cols = np.tril_indices(places.size)
+    one, other = places[rows], places[cols]
+    high = np.maximum(one, other)
+    return high * (high + 1) // 2 + np.minimum(one, other)
