@@ -10,6 +10,7 @@ import numpy as np
 from fwonline._kernels import lanczos, partition, symmetric
 from fwonline._kernels.room import check_room, longer, wider
 from fwonline.cluster._methods import METHODS
+from fwonline.cluster._rounding import squares
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,8 +56,8 @@ class Relaxation:
 
     # --- points ---
 
-    def make_room(self, at_most: int, features: int) -> None:
-        """Room for one more point, up to `at_most` of them, and for so many features; what was not there is 0.
+    def make_room(self, at_most: int, features: int, more: int = 1) -> None:
+        """Room for more points, up to `at_most` of them, and for so many features; what was not there is 0.
 
         Raises
         ------
@@ -64,7 +65,7 @@ class Relaxation:
             Where the machine has none; nothing is changed then.
         """
         held, known = self.points.shape
-        capacity = min(max(2 * self.n, 64), at_most) if self.n == held < at_most else held
+        capacity = held if self.n + more <= held else min(max(2 * self.n, self.n + more, 64), at_most)
         if (capacity, features) == (held, known):
             return
         size = symmetric.size(capacity)
@@ -104,6 +105,22 @@ class Relaxation:
         self.sums[:n] *= factor
         squares[place] = 0.0
         partition.write_row(self.d, n, place, squares / self.d_scale)
+
+    def hold(self, points: NDArray[np.float64]) -> None:
+        """Put in all points at once, where there are none and there is room for them."""
+        self.n = len(points)
+        self.points[: self.n] = points
+
+    def stand(self, labels: NDArray[np.integer], steps: int) -> None:
+        """Set X to that of a partition of the points into clusters, of which none is empty, after so many steps."""
+        n, points = self.n, self.points[: self.n]
+        rows, cols = np.tril_indices(n)
+        share = 1.0 / np.bincount(labels)
+        self.x[: rows.size] = np.where(labels[rows] == labels[cols], share[labels[rows]], 0.0)
+        self.d[: rows.size] = squares(points, points)[rows, cols]
+        self.x_scale = self.d_scale = 1.0
+        self.sums[:n] = 1.0
+        self.steps = steps
 
     # --- steps ---
 

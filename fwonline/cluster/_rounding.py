@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["assign", "lloyd", "matched", "means", "places", "value"]
+__all__ = ["assign", "lloyd", "matched", "means", "occupied", "places", "squares", "value"]
 
 _MOST_ROUNDS = 50
 _STARTS = 10
@@ -14,14 +14,14 @@ _STARTS = 10
 Points = NDArray[np.float64]
 
 
-def _squares(a: Points, b: Points) -> Points:
+def squares(a: Points, b: Points) -> Points:
     """Squared distances of all pairs."""
     return np.maximum((a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2.0 * (a @ b.T), 0.0)
 
 
 def assign(points: Points, centres: Points) -> NDArray[np.intp]:
     """The nearest centre of each point."""
-    return np.argmin(_squares(points, centres), axis=1)
+    return np.argmin(squares(points, centres), axis=1)
 
 
 def places(points: Points, count: int) -> NDArray[np.intp]:
@@ -31,33 +31,33 @@ def places(points: Points, count: int) -> NDArray[np.intp]:
     squared distances of all. The first start is greedy: the point that with those before it leaves the least; the
     others are drawn as k-means++ does, always the same way, so that the labels are a function of the points.
     """
-    squares = _squares(points, points)
+    apart = squares(points, points)
     rng = np.random.default_rng(0)
     best, least = np.zeros(len(points), dtype=np.intp), np.inf
     for start in range(_STARTS):
-        labels, cost = lloyd(points, points[_greedy(squares, count) if start == 0 else _spread(squares, count, rng)])
+        labels, cost = lloyd(points, points[_greedy(apart, count) if start == 0 else _spread(apart, count, rng)])
         if cost < least:
             best, least = labels, cost
     return best
 
 
-def _greedy(squares: Points, count: int) -> list[int]:
-    nearest = np.full(len(squares), np.inf)
+def _greedy(apart: Points, count: int) -> list[int]:
+    nearest = np.full(len(apart), np.inf)
     chosen = []
     for _ in range(count):
-        chosen.append(int(np.argmin(np.minimum(squares, nearest).sum(axis=1))))
-        nearest = np.minimum(nearest, squares[chosen[-1]])
+        chosen.append(int(np.argmin(np.minimum(apart, nearest).sum(axis=1))))
+        nearest = np.minimum(nearest, apart[chosen[-1]])
     return chosen
 
 
-def _spread(squares: Points, count: int, rng: np.random.Generator) -> list[int]:
-    chosen = [int(rng.integers(len(squares)))]
-    nearest = squares[chosen[0]]
+def _spread(apart: Points, count: int, rng: np.random.Generator) -> list[int]:
+    chosen = [int(rng.integers(len(apart)))]
+    nearest = apart[chosen[0]]
     while len(chosen) < count:
         total = np.cumsum(nearest)
         place = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
-        chosen.append(min(place, len(squares) - 1))
-        nearest = np.minimum(nearest, squares[chosen[-1]])
+        chosen.append(min(place, len(apart) - 1))
+        nearest = np.minimum(nearest, apart[chosen[-1]])
     return chosen
 
 
@@ -79,9 +79,20 @@ def means(points: Points, labels: NDArray[np.intp], otherwise: Points) -> Points
     return np.where(counts > 0.0, members @ points / np.maximum(counts, 1.0), otherwise)
 
 
+def occupied(points: Points, labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Labels of which each has a point: one without takes the point that lies farthest from the mean of its others."""
+    labels = labels.copy()
+    for label in range(count):
+        sizes = np.bincount(labels, minlength=count)
+        if not sizes[label]:
+            away = ((points - means(points, labels, np.zeros((count, points.shape[1])))[labels]) ** 2).sum(axis=1)
+            labels[np.argmax(np.where(sizes[labels] > 1, away, -1.0))] = label
+    return labels
+
+
 def matched(centres: Points, before: Points) -> Points:
     """The centres in the order that moves them the least from those before."""
-    return centres[linear_sum_assignment(_squares(before, centres))[1]]
+    return centres[linear_sum_assignment(squares(before, centres))[1]]
 
 
 def value(points: Points, labels: NDArray[np.intp]) -> float:

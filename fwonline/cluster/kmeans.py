@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
 import numbers
 import typing
@@ -10,7 +12,9 @@ import numpy as np
 from river import base
 
 from fwonline._kernels.layout import LARGEST
+from fwonline._merging import check_alike
 from fwonline.cluster import _rounding
+from fwonline.cluster._merging import pooled
 from fwonline.cluster._methods import METHODS
 from fwonline.cluster._relaxation import Relaxation
 from fwonline.exceptions import SampleError
@@ -19,6 +23,8 @@ from fwonline.optim.base import check_count
 from fwonline.sets._numeric import check_positive
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["SHCGMKMeans"]
@@ -219,9 +225,76 @@ class SHCGMKMeans(base.Clusterer):
         if self._centres.size:
             starts.append(np.zeros(centres.shape))
             starts[1][:, : self._centres.shape[1]] = self._centres
+        self._settle(starts)
+
+    def _settle(self, starts: Sequence[NDArray[np.float64]]) -> None:
+        """The best clusters that Lloyd's iterations find from these centres, in the order of the last of these."""
+        points = self._relaxation.points[: self._relaxation.n]
         found = [(*_rounding.lloyd(points, start), start) for start in starts]
         labels, _, start = min(found, key=lambda clusters: clusters[1])
         self._centres = _rounding.matched(_rounding.means(points, labels, start), starts[-1])
+
+    def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
+        r"""A model of the clusters of what this model and others have learned of parts of one stream.
+
+        It holds `n_points` points, a uniform sample of all (all of them where they are few), drawn from the samples of
+        the models in proportion to what each has learned. Its clusters are the best over these points that Lloyd's
+        iterations find from each model's centres and from starts spread over the points: so clusters that all parts
+        share are found, and those that only one has seen. Centres are not averaged: nothing says that the third cluster
+        of one model is the third of another. Labels are those of the first model that has clusters, each cluster taking
+        the label for which the centres move the least.
+
+        X is that of the clusters, $X_{ij} = 1 / |C|$ for points i and j of one cluster C, which meets all constraints:
+        $X \succeq 0$, $\operatorname{tr} X = k$, $X 1 = 1$, $X \ge 0$. (A convex combination of the models' own would
+        need them to be about the same points.)
+
+        The merge is there to predict, and may learn on; the models are left as they are. O(n_points^2) for each start.
+
+        Parameters
+        ----------
+        others
+            Models with the same method and as many clusters and points.
+
+        Raises
+        ------
+        ValueError
+            When one is of another kind.
+        MemoryError
+            As in :meth:`learn_one`, for the features of all.
+        """
+        models = [self, *others]
+        check_alike(models, "n_clusters", "method", "n_points")
+        learned = [model for model in models if model.n_samples]
+        if len(learned) == 1:
+            return copy.deepcopy(learned[0])
+        whole = self.clone()
+        if not learned:
+            return whole
+        for model in learned:
+            for name in model._features:
+                whole._features.setdefault(name, len(whole._features))
+        relaxation = whole._relaxation
+        samples = [whole._widened(model, model._relaxation.points[: model._relaxation.n]) for model in learned]
+        points = pooled(samples, [model.n_samples for model in learned], self.n_points, relaxation.rng)
+        relaxation.make_room(self.n_points, len(whole._features), len(points))
+        relaxation.hold(points)
+        whole.n_samples = sum(model.n_samples for model in learned)
+        starts = [whole._widened(model, model._centres) for model in learned if model._centres.size]
+        if starts:
+            nowhere = np.tile(points.mean(axis=0), (self.n_clusters, 1))
+            starts.append(_rounding.means(points, _rounding.places(points, self.n_clusters), nowhere))
+            whole._settle(starts[::-1])
+            labels = _rounding.occupied(points, _rounding.assign(points, whole._centres), self.n_clusters)
+            relaxation.stand(labels, max(model.n_steps for model in learned))
+            whole._rounded = whole.value
+        return whole
+
+    def _widened(self, other: typing.Self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows over another model's features, or over the first of them, as rows over the features of this one."""
+        out = np.zeros((len(rows), len(self._features)))
+        names = itertools.islice(other._features, rows.shape[1])
+        out[:, [self._features[name] for name in names]] = rows
+        return out
 
     # --- answers ---
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from river import preprocessing
 from shared_fake import Group, Member
 
-from fwonline import datasets, reco
+from fwonline import cluster, covariance, datasets, reco
 from fwonline.loop import GroupLoop, MergedModel, PartitionStates, codec, merge
 from fwonline.stream import CallbackSink, Sample
 
@@ -47,3 +49,35 @@ def test_users_of_all_partitions_are_rated(tmp_path):
         return sum((one.predict_one(**sample.x) - sample.y) ** 2 for part in parts for sample in part)
 
     assert error(whole) < 0.8 * min(map(error, alone))
+
+
+def plain(first, count=120):
+    """Samples about two of four centres."""
+    rng = np.random.default_rng(first)
+    centres = np.array([(0.0, 0.0), (3.0, 0.0), (0.0, 3.0), (3.0, 3.0)])[first : first + 2]
+    points = centres[rng.integers(2, size=count)] + 0.1 * rng.standard_normal((count, 2))
+    return [Sample({"x": float(x), "y": float(y)}, None, origin=f"t@{k}") for k, (x, y) in enumerate(points)]
+
+
+def test_a_scaled_covariance_of_all_partitions(tmp_path):
+    model = preprocessing.StandardScaler() | covariance.SHCGMCovariance(seed=1)
+    loop, _, alone = worked(model, (plain(0), plain(2)), tmp_path)
+    whole = loop.merged.model["SHCGMCovariance"]
+    assert whole.n_samples == 220
+    scaled = [one["SHCGMCovariance"] for one in alone]
+    assert whole["x", "y"] != pytest.approx(scaled[0]["x", "y"])
+    assert loop.merged.model["StandardScaler"].counts["x"] == 220
+
+
+def test_clusters_of_all_partitions(tmp_path):
+    model = cluster.SHCGMKMeans(n_clusters=4, n_points=50, batch=20, seed=1)
+    loop, predicted, alone = worked(model, (plain(0), plain(2)), tmp_path)
+    corners = np.array([(x, y) for x in (0.0, 3.0) for y in (0.0, 3.0)])
+
+    def far(one):
+        centres = np.array([(centre["x"], centre["y"]) for centre in one.centers.values()])
+        return float(np.sqrt(((corners[:, None] - centres) ** 2).sum(axis=-1)).min(axis=1).max())
+
+    assert far(loop.merged.model) < 0.2
+    assert min(map(far, alone)) > 2.0
+    assert {record["y_pred"] for record in predicted} <= {0, 1, 2, 3}
