@@ -14,12 +14,13 @@ __all__ = ["merge", "merge_step"]
 
 
 def merge(models: Sequence[Any]) -> Any:
-    """Return a model that predicts as the mean of `models` does, each weighted by the samples it has learned.
+    """Return a model that predicts with what all of `models` have learned, each weighted by its samples.
 
     A pipeline is merged step by step: scalers as if one had seen everything, and an estimator of this library by
-    `merged`, a convex combination of the weights, which stays in the constraint set. Where the models were fed alike,
-    by partitions that are random parts of one stream, that is all there is to it. Where their scalers differ, weights
-    of differently scaled features are averaged, and the merge is as good as the scalers are alike.
+    `merged`: a linear model's is a convex combination of the weights, which stays in the constraint set; those of
+    `SHCGMCompletion`, `SHCGMCovariance` and `SHCGMKMeans` say what they are. Where the models were fed alike, by
+    partitions that are random parts of one stream, that is all there is to it. Where their scalers differ, weights of
+    differently scaled features are averaged, and the merge is as good as the scalers are alike.
 
     The merge is for predicting; the models are left as they are.
 
