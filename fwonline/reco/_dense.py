@@ -143,6 +143,8 @@ class Dense:
         as near to that as the box allows.
         """
         m, n = self.seen = ratings.shape
+        # X and a part, what both are made of, and the singular vectors
+        check_room(f"merging completions of {m} x {n} ratings with every entry written out", 64.0 * m * n)
         x = self.x[:m, :n]
         x[...] = _guess(ratings, problem, np.arange(m), np.arange(n))
         for part in parts:

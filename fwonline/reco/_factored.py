@@ -170,7 +170,8 @@ class Factored:
         S L^T L S^T. The square roots leave eight digits, of which the cut asks for two; and QR of factors this tall
         waits for BLAS's threads at every few columns, which takes a second where others use the processors too.
         """
-        left, right = self.left[:, : self.rank], self.right[:, : self.rank]
+        m, n = self.seen
+        left, right = self.left[:m, : self.rank], self.right[:n, : self.rank]
         unit = float(np.max(np.abs(left))) or 1.0
         left = left / unit
         squares, turned = np.linalg.eigh(right.T @ right)

@@ -276,8 +276,8 @@ class SHCGMCompletion(Ranker):
         X is in the nuclear ball of `radius`, or where that is None of what the method would have chosen for all
         ratings: the root of the sum of the models' squared radii with "hcgm". Rows weighed one by one may leave the
         ball, unlike a mean with one weight for each model; matrices that agree on the items do so hardly, and the
-        projection takes away first what they do not share. With "hcgm" a hundredth of the nuclear norm is cut off at
-        most, for the sake of few factors. The box holds for the mean of matrices that are in it, entry by entry, but
+        projection takes away first what they do not share. With "hcgm" about a hundredth of the nuclear norm is cut off
+        for the sake of few factors. The box holds for the mean of matrices that are in it, entry by entry, but
         the biases of all ratings ("hcgm") and the projection may lead out again: `infeasibility` tells how far, and
         predictions are clipped as ever. Of a pair that a model has not met, "shcgm" takes what mean and biases say.
 

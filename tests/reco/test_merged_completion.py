@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fwonline import datasets, reco, sets
+from fwonline import cluster, datasets, reco, sets
+from fwonline._kernels import room
 from fwonline.loop import codec, merge
 from fwonline.reco import _factored
 
@@ -247,3 +248,12 @@ def test_models_of_another_kind_are_refused(change):
     told = rf"models of one kind, found a SHCGMCompletion with {name}=.* and a SHCGMCompletion with {name}={value}"
     with pytest.raises(ValueError, match=told):
         model().merged([model(**change)])
+    with pytest.raises(ValueError, match="of one kind, found a SHCGMCompletion and a SHCGMKMeans"):
+        model().merged([cluster.SHCGMKMeans(3)])
+
+
+def test_what_does_not_fit_into_memory_is_told_before(monkeypatch):
+    models = divided("user", method="shcgm")
+    monkeypatch.setattr(room.os, "sysconf", lambda name: 200)  # a machine of 40 kB
+    with pytest.raises(MemoryError, match="merging completions of 30 x 40 ratings with every entry written out"):
+        merge(models)
