@@ -43,19 +43,22 @@ def write(pair, count, *, first=0, delay=0, seconds=0.0):
     due, began = [], time.monotonic()
     with producer(pair) as client:
 
-        def answer(key, y):
-            client.send(pair.topics[1], key=key, value=json.dumps({"y": y}).encode())
+        def send(topic, time, key, fields):
+            client.send(pair.topics[topic], key=key, value=json.dumps(fields).encode(), timestamp_ms=1000 * time)
+
+        def answer(time, key, y):
+            send(1, time, key, {"y": y})
 
         for i in range(first, first + count):
             a, b = rng.normal(size=2).round(6)
             key = f"k{i}".encode()
-            client.send(pair.topics[0], key=key, value=json.dumps({"id": i, "a": a, "b": b}).encode())
+            send(0, i, key, {"id": i, "a": a, "b": b})
             due.append((key, bool(a > b)))
             if len(due) > delay:
-                answer(*due.pop(0))
+                answer(i, *due.pop(0))
             time.sleep(max(0.0, began + (i - first) * seconds / count - time.monotonic()))
         for key, y in due:
-            answer(key, y)
+            answer(first + count, key, y)
 
 
 def learn(pair, **options):
@@ -164,6 +167,14 @@ def test_a_run_to_the_end_and_the_next_one_goes_on(pair):
     assert serving.refresh()
     assert (serving.n_partitions, serving.model["FWClassifier"].n_samples) == (PARTITIONS, 50)
     serving._source.close()
+
+
+def test_no_topic_runs_ahead_while_there_is_much_to_catch_up_with(pair):
+    write(pair, 1000, delay=40)
+    with pair.source(end="latest", client={"max_poll_records": 20}) as source:
+        summary = pair.worker(source, max_early=20, max_pending=80).run()
+    assert (summary.n_learned, summary.n_unmatched, summary.n_expired) == (1000, 0, 0)
+    assert books(pair) == (1000, 499_500, 0)
 
 
 def test_models_travel_by_the_name_of_what_belongs_together(pair, make_topic):

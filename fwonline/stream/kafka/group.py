@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 import time as clock
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
@@ -16,6 +16,7 @@ from fwonline.stream.kafka.exchange import KafkaExchange
 from fwonline.stream.kafka.notes import Notes
 from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
 from fwonline.stream.kafka.sinks import KafkaSink
+from fwonline.stream.kafka.together import Abreast, Units, uneven, units_of
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.records import RecordLayout, listed
 from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
@@ -25,8 +26,6 @@ __all__ = ["KafkaGroupSource"]
 _CHORES = 5.0  # between two looks at where quiet partitions end
 _COMMIT = 5.0  # how long one commit may take
 _STRANDED = 5.0  # how long the group may say nothing after it refused a commit
-
-_Units = dict[str, tuple[Any, ...]]  # a partition's name, and what is read of it: one partition of each topic
 
 
 class KafkaGroupSource(KafkaReader, SharedSource):
@@ -54,11 +53,12 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         table of waiting questions: `questions[3]` and `answers[3]` are `questions+answers[3]`. That is for questions
         and answers on topics of their own, written with the same keys; name the questions' topic first. The topics must
         have the same number of partitions, and all members of the group this setting, the same topics and their order.
-        What one look at the stream brings is taken in the order of `topics`. Between topics there is no order
-        otherwise, so an answer may come before its question (`max_early`), and learning a partition again from its
-        beginning, which takes every message exactly once too, may mix the topics differently and end with another
-        model. Where partitions were added to one of the topics alone, or the group tears apart what belongs together,
-        nothing is learned of it, and after `timeout` seconds the stream ends with an error.
+        A topic waits while another one has older messages to read, by their timestamps, so that none runs ahead of the
+        others by more than one look brings (`max_poll_records`, 500) when there is much to catch up with. That is no
+        order: an answer may come before its question (`max_early`), and learning a partition again from its beginning,
+        which takes every message exactly once too, may mix the topics differently and end with another model. Where
+        partitions were added to one of the topics alone, or the group tears apart what belongs together, nothing is
+        learned of it, and after `timeout` seconds the stream ends with an error.
     client
         Further settings for kafka-python's consumer, as for `KafkaSource`: among them `session_timeout_ms`, after which
         a worker that says nothing is taken for dead (45 s by default), and `max_poll_interval_ms`, within which a
@@ -127,14 +127,15 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         if co_partitioned and len(set(self.topics)) < len(self.topics):
             raise ValueError(f"topics: expected different ones, found {listed(self.topics)}")
         self.co_partitioned = co_partitioned
-        self._ours: _Units = {}  # by the name of each of our partitions, once we stand in it
-        self._waiting: _Units = {}  # gained, and not stood in yet
+        self._ours: Units = {}  # by the name of each of our partitions, once we stand in it
+        self._waiting: Units = {}  # gained, and not stood in yet
         self._notes = Notes()
         self._membership: Any = None  # as whom we gained them
         self._is_member = False
         self._has_joined = False  # ever
         self._stranded = math.inf  # since when we own nothing and do not know why
         self._torn = math.inf  # since when we are given no whole partitions
+        self._abreast = Abreast()
         self._stops: dict[Any, float] | None = None
         self._begins: dict[Any, int] = {}
         self._transaction: KafkaTransaction | None = None
@@ -164,7 +165,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             if not self._is_member:
                 self._join()
             try:
-                batch = self._consumer.poll(timeout_ms=0 if self._notes else 1000 * SLICE)
+                batch = self._fetch()
             except NoOffsetForPartitionError:  # a partition nobody has read yet: where it begins is settled below
                 batch = {}
             if self._notes:
@@ -195,6 +196,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             return self._lose() if self._consumer is None else Turn()
         if self.co_partitioned:
             batch = dict(sorted(batch.items(), key=lambda part: self.topics.index(part[0].topic)))
+            self._abreast.see(batch)
         ours = {tp: partition for partition, tps in self._ours.items() for tp in tps}
         return Turn(items=[(ours[tp], self._part(tp, records)) for tp, records in batch.items() if tp in ours])
 
@@ -203,6 +205,14 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
     def _stop_of(self, tp: Any) -> float:
         return math.inf if self._stops is None else self._stops.get(tp, math.inf)
+
+    def _fetch(self) -> dict[Any, list]:
+        """Return the next messages, if there are any soon."""
+        batch: dict[Any, list] = {}
+        if self._notes or (self.co_partitioned and self._abreast.hold_back(self._consumer, self._ours, self._ends)):
+            # kafka-python has to be asked once before it looks past what it must not hand out any more.
+            batch = self._consumer.poll(timeout_ms=0)
+        return batch if batch or self._notes else self._consumer.poll(timeout_ms=1000 * SLICE)
 
     def _connect(self) -> float:
         """Have a client; return until when what is asked next may take."""
@@ -222,8 +232,8 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
     def _join(self) -> None:
         deadline = self._connect()
-        if not self._has_joined and (uneven := self._uneven()):
-            raise SourceError(uneven)
+        if self.co_partitioned and not self._has_joined and (said := uneven(self.topics, self._cluster)):
+            raise SourceError(said)
         self._notes = Notes()
         if self.end == "latest" and self._stops is None:
             self._stops = dict(self._ask(self._consumer.end_offsets, self._all_partitions(), deadline))
@@ -238,6 +248,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._ours.clear()
         self._waiting.clear()
         self._offsets.clear()
+        self._abreast.forget()
         self._membership = None
         if self._transaction is not None:
             self._transaction.abort()
@@ -258,7 +269,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             )
         return super()._refused(error)
 
-    def _tear(self, assigned: set[Any], units: _Units) -> Turn:
+    def _tear(self, assigned: set[Any], units: Units) -> Turn:
         """Wait for whole partitions, for a while: where topics grow, one is the first."""
         now = clock.monotonic()
         self._torn = min(self._torn, now)
@@ -269,20 +280,12 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 (partition, tp) for partition, tps in units.items() for tp in tps if tp not in assigned
             )
             raise SourceError(
-                self._uneven()
+                uneven(self.topics, self._cluster)
                 or f"{self.name}: this worker was given a part of {partition}, without {partition_name(lacking)}: some "
                 f"member of the group {self.group!r} reads other topics or is not co_partitioned"
             )
         self._strand()
         return Turn(lost=True)
-
-    def _uneven(self) -> str:
-        """Say which topics have how many partitions, where that is not the same number; else nothing."""
-        counts = {topic: len(self._cluster.partitions_for_topic(topic) or ()) for topic in self.topics}
-        if not self.co_partitioned or len(set(counts.values())) == 1:
-            return ""
-        found = listed([f"{topic} with {count}" for topic, count in counts.items()])
-        return f"co_partitioned: expected topics with the same number of partitions, found {found}"
 
     @property
     def era(self) -> int:
@@ -298,7 +301,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             consumer, deadline = self._consumer, clock.monotonic() + self.timeout
             membership = consumer.group_metadata()
             tps = sorted(assigned)
-            units = self._units(tps)
+            units = units_of(tps, self.topics, together=self.co_partitioned)
             if assigned != set(itertools.chain.from_iterable(units.values())):
                 return self._tear(assigned, units)
             self._torn = math.inf
@@ -379,25 +382,14 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
         try:
             self._connect()
-            return self._places(self._units(self._all_partitions()))
+            return self._places(units_of(self._all_partitions(), self.topics, together=self.co_partitioned))
         except (KafkaError, TimeoutError) as error:
             if not self._heard and isinstance(error, TimeoutError):
                 raise SourceError(f"{self.name}: {error}") from None
             self._bear(error)
             return {}
 
-    def _units(self, tps: Iterable[Any]) -> _Units:
-        """Return the partitions that these are, or are parts of, as the group's members know them."""
-        if not self.co_partitioned:
-            return {partition_name(tp): (tp,) for tp in tps}
-        # No topic has a plus in its name.
-        name, one = "+".join(self.topics), self._kafka.TopicPartition
-        return {
-            f"{name}[{number}]": tuple(one(topic, number) for topic in self.topics)
-            for number in sorted({tp.partition for tp in tps})
-        }
-
-    def _places(self, units: _Units) -> dict[str, Place]:
+    def _places(self, units: Units) -> dict[str, Place]:
         # One question, so that the answers are of one moment: the coordinator changes what it knows of a group by one
         # commit at a time.
         asked = list(itertools.chain.from_iterable(units.values()))
