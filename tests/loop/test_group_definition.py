@@ -37,8 +37,16 @@ def test_a_table_group_makes_a_worker(load, tmp_path):
     assert worker.states.path == tmp_path / "all" / "kept"
     assert worker.states.group == worker.source.group == "g"
     assert worker.sinks[0].append
+    assert not worker.source.co_partitioned
     with pytest.raises(DefinitionError, match=r"a definition with a table \[group\] describes a worker"):
         definition.build(tmp_path)
+
+
+def test_questions_and_answers_may_be_two_topics(load):
+    two = GROUP.replace('topics = "t"', 'topics = ["q", "a"], co_partitioned = true, require_target = false')
+    worker = load(two + "[group]\n[run]\nmax_early = 100\n").build_worker()
+    assert worker.source.topics == ("q", "a")
+    assert worker.source.co_partitioned
 
 
 def test_a_run_on_its_own_is_no_worker(load):
