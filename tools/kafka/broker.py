@@ -26,6 +26,8 @@ __all__ = ["RealCluster"]
 
 _HOST = "127.0.0.1"
 _GRACE = 10.0  # seconds a node has after SIGTERM
+_BROKER_SESSION = 1.5  # seconds after which the controller does without a broker that says nothing
+_QUORUM_FETCH = 2.0  # and the controllers without one that leads them
 _STARTS = 3  # a free port can be taken by somebody else between the look and the use
 _LOGGING = """\
 rootLogger.level = WARN
@@ -162,7 +164,8 @@ class RealCluster(Cluster):
             "controlled.shutdown.retry.backoff.ms": 500,
             # After a crash a node can come back when the controller has given up the one that was.
             "broker.heartbeat.interval.ms": 300,
-            "broker.session.timeout.ms": 1500,
+            "broker.session.timeout.ms": int(1000 * _BROKER_SESSION),
+            "controller.quorum.fetch.timeout.ms": int(1000 * _QUORUM_FETCH),
             "log.cleaner.dedupe.buffer.size": 4194304,
             "num.network.threads": 2,
             "num.io.threads": 2,
@@ -233,6 +236,16 @@ class RealCluster(Cluster):
                 if pipe is not None:
                     pipe.close()
         self._processes[node] = self.pids[node] = None
+
+    def seconds_to_miss(self, node: int) -> float:
+        """Return how long the others wait, by these settings, before they do without a node that has died.
+
+        The one that leads the controllers is missed by these first; then its successor begins to miss the broker.
+        """
+        with contextlib.closing(self.admin()) as admin:
+            (topic,) = admin.describe_metadata_quorum()["topics"]
+        leads = topic["partitions"][0]["leader_id"] == node + 1
+        return _BROKER_SESSION + (_QUORUM_FETCH if leads else 0.0)
 
     def log(self, node: int) -> str:
         """Return what a node wrote about its life (warnings and errors)."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,29 @@ from fwonline.stream import KafkaSource, Sample
 from tools.kafka import Cluster
 from tools.soak.worker import Job, Worker, make_model, make_monitors
 
-__all__ = ["Trial"]
+__all__ = ["Still", "Trial"]
 
 #: Short, so that what Kafka itself takes to notice a death does not fill a trial.
 SESSION = {"session_timeout_ms": 1500, "heartbeat_interval_ms": 200, "max_poll_interval_ms": 10_000}
+
+
+class Still(NamedTuple):
+    """A time in which nothing was committed, while there was something to learn.
+
+    Parameters
+    ----------
+    seconds
+        How long it was.
+    beyond
+        What is left of it when Kafka itself has waited: since the last disturbance and the time that Kafka, by its
+        settings, takes to notice it.
+    cause
+        That disturbance.
+    """
+
+    seconds: float
+    beyond: float
+    cause: str
 
 
 class Trial:
@@ -72,7 +91,8 @@ class Trial:
         self.written = [0] * self.partitions  # messages by partition
         self.total = 0  # of all ids
         self.workers: list[Worker] = []
-        self.stills: list[float] = []  # how long the group stood still while there was something to learn
+        self.stills: list[Still] = []
+        self._disturbances: list[tuple[float, str]] = []  # until when Kafka needs no excuse, and what it was
         self._writer: threading.Thread | None = None
         self._trouble: BaseException | None = None
         self._stop = threading.Event()
@@ -121,7 +141,12 @@ class Trial:
     def start(self) -> Worker:
         """Start one more worker."""
         self.workers.append(Worker(self.job))
+        self.disturbed("a worker came")
         return self.workers[-1]
+
+    def disturbed(self, what: str, seconds: float = 0.0) -> None:
+        """Note that something happened now which Kafka, by its settings, needs so many seconds to notice."""
+        self._disturbances.append((time.monotonic() + seconds, what))
 
     def learned(self) -> list[int]:
         """The group's committed offset of each partition; nothing where the brokers cannot say it now."""
@@ -129,9 +154,12 @@ class Trial:
 
         try:
             with contextlib.closing(self.cluster.admin()) as admin:
-                offsets = admin.list_group_offsets(self.job.group).get(self.job.group, {})
+                return self._offsets(admin)
         except KafkaError:
             return []
+
+    def _offsets(self, admin: Any) -> list[int]:
+        offsets = admin.list_group_offsets(self.job.group).get(self.job.group, {})
         by_partition = {tp.partition: place.offset for tp, place in offsets.items()}
         return [max(0, by_partition.get(partition, 0)) for partition in range(self.partitions)]
 
@@ -141,13 +169,32 @@ class Trial:
         self._watch.start()
 
     def _look(self) -> None:
-        before, since = -1, time.monotonic()
-        while not self._stop.wait(0.1):
-            now, learned = time.monotonic(), sum(self.learned())
+        from kafka.errors import KafkaError
+
+        before, since, admin = -1, time.monotonic(), None
+        while not self._stop.wait(0.05):
+            try:
+                admin = admin or self.cluster.admin()
+                learned = sum(self._offsets(admin))
+            except KafkaError:  # who fell is not asked again
+                admin = self._let_go(admin)
+                self._stop.wait(0.2)
+                continue
+            now = time.monotonic()
             if learned != before or learned == sum(self.written):
                 if before >= 0 and learned > before:
-                    self.stills.append(now - since)
+                    excused, cause = max([(since, "nothing"), *self._disturbances])
+                    self.stills.append(Still(now - since, max(0.0, now - excused), cause))
                 before, since = learned, now
+        self._let_go(admin)
+
+    @staticmethod
+    def _let_go(admin: Any) -> None:
+        from kafka.errors import KafkaError
+
+        if admin is not None:
+            with contextlib.suppress(KafkaError):
+                admin.close()
 
     def await_end(self, seconds: float) -> float:
         """Wait until all that was written is committed; return how long that took."""

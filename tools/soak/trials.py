@@ -17,12 +17,14 @@ def kill(trial: Trial, kills: int, samples: int, pause: float, say: Say) -> dict
     """Kill a worker at a random moment, `kills` times, while samples come in; another takes its place at once."""
     trial.start()
     trial.start()
+    session = SESSION["session_timeout_ms"] / 1000
     trial.write_meanwhile(samples, kills * pause)
     for k in range(kills):
         time.sleep(trial.rng.uniform(0.0, 2 * pause))
         trial.look_after()
         victim = trial.workers.pop(int(trial.rng.integers(len(trial.workers))))
         victim.kill()
+        trial.disturbed("a worker was killed", session)
         trial.start()
         if (k + 1) % 20 == 0:
             say(f"{k + 1} kills, {sum(trial.learned()):,} samples committed")
@@ -42,8 +44,10 @@ def freeze(trial: Trial, times: int, samples: int, say: Say) -> dict[str, Any]:
         trial.look_after()
         victim = trial.workers[int(trial.rng.integers(len(trial.workers)))]
         victim.freeze()
+        trial.disturbed("a worker was frozen", session)
         time.sleep(session * trial.rng.uniform(1.2, 2.0))
         victim.wake()
+        trial.disturbed("a worker woke up")
         if (k + 1) % 10 == 0:
             say(f"{k + 1} times frozen, {sum(trial.learned()):,} samples committed")
     trial.await_end(120)
@@ -71,6 +75,7 @@ def rebalance(trial: Trial, times: int, samples: int, say: Say) -> dict[str, Any
             if not leaver.join(15) or leaver.exit_code not in (0, -15):
                 raise RuntimeError(f"a worker that was told to go ended with {leaver.exit_code}")
             goodbye = max(goodbye, time.monotonic() - told)
+            trial.disturbed("a worker left")
             left += 1
         if (k + 1) % 10 == 0:
             say(f"{k + 1} rebalances, {sum(trial.learned()):,} samples committed")
@@ -88,10 +93,13 @@ def nodes(trial: Trial, seconds: float, samples: int, say: Say) -> dict[str, Any
     cluster: Any = trial.cluster
     while time.monotonic() - began < seconds:
         node = falls % cluster.nodes
+        to_miss = cluster.seconds_to_miss(node)
         cluster.kill_node(node)
+        trial.disturbed("a broker was killed", to_miss)
         time.sleep(trial.rng.uniform(1.0, 3.0))
         cluster.start_node(node)
         cluster.wait_until_ready()
+        trial.disturbed("a broker came back")
         falls += 1
         time.sleep(trial.rng.uniform(1.0, 3.0))
         trial.look_after()

@@ -12,6 +12,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python, wait_for
+from fwonline.stream.kafka.lookups import look_up_calmly
 from fwonline.stream.kafka.unpacking import unpack_quickly
 from fwonline.stream.records import RecordLayout, listed
 
@@ -174,6 +175,7 @@ class KafkaReader:
             defaults={"allow_auto_create_topics": False, "metadata_max_age_ms": 30_000},
         )
         unpack_quickly(self._consumer)
+        look_up_calmly(self._consumer)
         self._await_topics(deadline)
         return max(deadline, clock.monotonic() + 1.0)
 
