@@ -9,10 +9,10 @@ __all__ = ["look_up_calmly"]
 
 
 def look_up_calmly(consumer: Any) -> None:
-    """Let a consumer ask who its group's coordinator is once in `retry_backoff_ms`, and not thousands of times a second.
+    """Let a consumer ask who its group's coordinator is once in `retry_backoff_ms`, not thousands of times a second.
 
-    As long as the brokers still name one that has just died, kafka-python finds it, finds it unreachable, and asks again
-    at once. That takes a core of its own and one of the broker's, which then chooses the next coordinator the later.
+    As long as the brokers still name one that has just died, kafka-python finds it, finds it unreachable, and asks
+    again at once. That takes a core of its own and one of the broker's, which chooses the next one the later.
 
     Does nothing where the version is one whose insides have other names.
     """
