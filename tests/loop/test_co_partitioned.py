@@ -28,6 +28,11 @@ def pair(real_kafka, make_topic, tmp_path):
     return Pair(topics, real_kafka.bootstrap, f"fwonline-test-pair-{os.urandom(4).hex()}", tmp_path)
 
 
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr("fwonline.stream.kafka.group._STRANDED", 0.3)
+
+
 @contextlib.contextmanager
 def producer(pair):
     from kafka import KafkaProducer
@@ -193,6 +198,33 @@ def test_the_ends_of_the_topics_are_where_a_late_group_begins(pair):
     assert books(pair) == (20, 590, 0)
 
 
+@pytest.mark.usefixtures("hasty")
+def test_a_transaction_that_the_brokers_have_ended_is_begun_anew(pair, make_topic):
+    from kafka import KafkaProducer
+
+    write(pair, 30)
+    pair = Pair(pair.topics, pair.bootstrap, pair.group, pair.states, make_topic())
+    with pair.source(end="latest", client={"max_poll_records": 5}) as source:
+        loop = pair.worker(source, transactional=True, checkpoint_every=None, checkpoint_samples=40)
+        poll, ended = source.poll, []
+
+        def and_end():
+            if loop.n >= 15 and not ended:  # as with one that takes too long
+                ended.append(source._transaction._producer.config["transactional_id"])
+                with contextlib.closing(
+                    KafkaProducer(bootstrap_servers=pair.bootstrap, transactional_id=ended[0])
+                ) as other:
+                    other.init_transactions()
+            return poll()
+
+        source.poll = and_end
+        summary = loop.run()
+    assert ended
+    assert summary.n > 60
+    assert books(pair) == (30, 435, 0)
+    assert len(predicted(pair)) == 30
+
+
 # -- what is refused
 
 
@@ -202,11 +234,6 @@ def test_topics_of_different_sizes_are_refused(pair, make_topic):
     with pytest.raises(SourceError, match=rf"expected topics .*, found {pair.topics[0]} with 4, {other} with 2"):
         learn(uneven)
     assert not list(pair.states.iterdir())
-
-
-@pytest.fixture
-def hasty(monkeypatch):
-    monkeypatch.setattr("fwonline.stream.kafka.group._STRANDED", 0.3)
 
 
 @pytest.mark.usefixtures("hasty")

@@ -109,7 +109,8 @@ class KafkaSink(Sink):
         try:
             sent = self._producer.send(self.topic, value=value, key=key, headers=headers)
         except KafkaError as error:
-            raise self._undelivered(error) from None
+            self._fail(error)
+            return
         sent.add_errback(self._note_failure)
         self._unacknowledged += 1
         if self._unacknowledged >= self._most_unacknowledged:
@@ -145,10 +146,12 @@ class KafkaSink(Sink):
         # Called by the client's thread. The first failure explains the others.
         self._failure = self._failure or error
 
-    def _undelivered(self, error: Exception) -> SourceError:
-        return SourceError(
+    def _fail(self, error: Exception) -> None:
+        if self._transaction is not None and self._transaction.has_ended(error):
+            return  # nothing of it counts, which its commit will say
+        raise SourceError(
             f"{self.name}: {','.join(self.bootstrap_servers)} did not take what was written: {self.client.hide(error)}"
-        )
+        ) from None
 
     def flush(self, *, durable: bool = False) -> None:
         """Raise what went wrong with earlier records; with `durable`, wait until the brokers have them all."""
@@ -158,10 +161,10 @@ class KafkaSink(Sink):
             try:
                 self._producer.flush(self.timeout)
             except KafkaError as error:
-                raise self._undelivered(error) from None
+                self._fail(error)
             self._unacknowledged = 0
         if self._failure is not None:
-            raise self._undelivered(self._failure)
+            self._fail(self._failure)
 
     def close(self, timeout: float | None = None) -> None:
         """Wait until the brokers have everything, for `timeout` seconds at most, and disconnect.

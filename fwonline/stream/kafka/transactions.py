@@ -43,6 +43,7 @@ class KafkaTransaction:
         self.on_abort: list[Callable[[], None]] = []
         self._producer: Any = None
         self._has_begun = False
+        self._is_over = False  # the brokers have ended it
 
     def producer(self) -> Any:
         """The producer, inside a transaction.
@@ -91,6 +92,25 @@ class KafkaTransaction:
         if self._producer is not None:
             self._producer.flush(timeout)
 
+    def has_ended(self, error: Exception) -> bool:
+        """Whether what a producer met with says that the brokers have ended the transaction.
+
+        They do that to one that takes too long, as when its worker was frozen. What is written then does not count, and
+        the commit is refused.
+        """
+        from kafka import errors
+
+        ended = (
+            errors.InvalidProducerEpochError,
+            errors.InvalidProducerIdMappingError,
+            errors.InvalidTxnStateError,
+            errors.ProducerFencedError,
+            errors.TransactionAbortedError,
+            errors.UnknownProducerIdError,
+        )
+        self._is_over = self._is_over or any(isinstance(cause, ended) for cause in (error, *error.args))
+        return self._is_over
+
     def commit(self, offsets: dict[Any, Any], membership: Any) -> None:
         """End the transaction with the group's offsets in it.
 
@@ -102,6 +122,9 @@ class KafkaTransaction:
         """
         from kafka.errors import KafkaError
 
+        if self._is_over:
+            self.abort()
+            raise NotOurs
         producer = self.producer()
         try:
             producer.send_offsets_to_transaction(offsets, membership)
@@ -117,7 +140,7 @@ class KafkaTransaction:
 
         if not self._has_begun:
             return
-        self._has_begun = False
+        self._has_begun = self._is_over = False
         try:
             self._producer.abort_transaction()
         except KafkaError:  # fenced, or the brokers are away: they end it when its time is up
