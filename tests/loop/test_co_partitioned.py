@@ -34,10 +34,10 @@ def hasty(monkeypatch):
 
 
 @contextlib.contextmanager
-def producer(pair):
+def producer(pair, **options):
     from kafka import KafkaProducer
 
-    with contextlib.closing(KafkaProducer(bootstrap_servers=pair.bootstrap, acks="all")) as client:
+    with contextlib.closing(KafkaProducer(bootstrap_servers=pair.bootstrap, acks="all", **options)) as client:
         yield client
         client.flush(30)
 
@@ -180,6 +180,20 @@ def test_no_topic_runs_ahead_while_there_is_much_to_catch_up_with(pair):
         summary = pair.worker(source, max_early=20, max_pending=80).run()
     assert (summary.n_learned, summary.n_unmatched, summary.n_expired) == (1000, 0, 0)
     assert books(pair) == (1000, 499_500, 0)
+
+
+def test_topics_written_by_transactions_have_gaps_and_an_end(pair):
+    with producer(pair, transactional_id=pair.group) as client:
+        client.init_transactions()
+        for i in range(20):
+            client.begin_transaction()
+            for topic, fields in enumerate(({"id": i, "a": i % 3, "b": 1.5}, {"y": i % 3 > 1.5})):
+                client.send(pair.topics[topic], key=b"k%d" % i, value=json.dumps(fields).encode())
+            client.commit_transaction()
+    with pair.source(end="latest", gaps="allow", client={"isolation_level": "read_committed"}) as source:
+        assert pair.worker(source).run().n_learned == 20
+        assert not any(source.lags().values())
+    assert books(pair) == (20, 190, 0)
 
 
 def test_models_travel_by_the_name_of_what_belongs_together(pair, make_topic):
