@@ -12,6 +12,8 @@ __all__ = ["Stop", "WaitOver"]
 
 # How long a source may keep the loop waiting once a stop was asked for, in seconds.
 _GRACE = 0.5
+# And how long whatever is asked of brokers after that: who told us to go may kill us soon.
+_GOODBYE = 3.0
 
 
 class WaitOver(BaseException):
@@ -31,15 +33,18 @@ class Stop:
         Reads the source's position. It is noted when the wish comes while the loop waits: if the wait must be ended,
         the source stands there and nowhere else, whatever it was about to do. None: no wait is ever ended, since the
         source never waits for long.
+    hurry
+        Told, in the handler, how many seconds there are left for what is still to be done.
 
     """
 
-    def __init__(self, position: Callable[[], Any] | None) -> None:
+    def __init__(self, position: Callable[[], Any] | None, hurry: Callable[[float], None]) -> None:
         self.wished = False
         self.name = ""
         self.waiting = False  # set by the loop around each wait for the source
         self.position: Any = None
         self._read_position = position
+        self._hurry = hurry
         self._loop_frame: FrameType | None = None
         self._timer: threading.Timer | None = None
         self._is_nudge = False
@@ -76,6 +81,7 @@ class Stop:
                 raise KeyboardInterrupt
             return
         self.wished, self.name = True, signal.Signals(number).name
+        self._hurry(_GOODBYE)
         if self.waiting and self._read_position is not None:
             self.position = self._read_position()
             self._timer = threading.Timer(_GRACE, self._nudge, (number, threading.get_ident()))

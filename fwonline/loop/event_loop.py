@@ -180,6 +180,10 @@ class EventLoop:
     def _outputs(self) -> list[Sink]:
         return [*self.sinks, *([] if self.dead_letter is None else [self.dead_letter])]
 
+    def _hurry(self, seconds: float) -> None:
+        for sink in self._outputs():
+            sink.hurry(seconds)
+
     # A run
 
     def run(self, limit: int | None = None) -> Summary:
@@ -217,7 +221,7 @@ class EventLoop:
             assert self._items is not None
             self._items, self._held = itertools.chain([self._held], self._items), None
         position = None
-        with Stop(lambda: self.source.position) as stop:
+        with Stop(lambda: self.source.position, self._hurry) as stop:
             try:
                 self._go(math.inf if limit is None else limit, stop)
             except WaitOver:

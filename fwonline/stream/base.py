@@ -221,6 +221,9 @@ class Sink(abc.ABC):
     def flush(self, *, durable: bool = False) -> None:  # noqa: B027  (optional)
         """Hand everything written to the system; with `durable`, wait until it is on the disk or acknowledged."""
 
+    def hurry(self, seconds: float) -> None:  # noqa: B027  (optional)
+        """Wait for nobody longer than so many seconds from now: the run is to end. Called by a signal's handler."""
+
     @property
     def position(self) -> Any:
         """Where the next record would go, as something JSON can hold; None where nothing can be taken back."""

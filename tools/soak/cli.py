@@ -54,11 +54,17 @@ def _group(trial_of: Callable[[Trial, argparse.Namespace], dict[str, Any]]) -> C
     """A trial of a group: what it says of itself, and the books."""
 
     def run(cluster: Cluster, folder: Path, name: str, chosen: argparse.Namespace) -> dict[str, Any]:
-        with Trial(cluster, folder, name, seed=chosen.seed) as trial:
+        options = {"predictions": True, "transactional": True} if chosen.transactional else {}
+        with Trial(cluster, folder, name, seed=chosen.seed, **options) as trial:
             trial.watch()
             figures = trial_of(trial, chosen)
             stills = sorted(trial.stills, key=lambda still: still.beyond)
             books = trial.check()
+            if chosen.transactional:
+                origins = trial.predicted()
+                books["predictions committed"] = len(origins)
+                books["of different samples"] = len(set(origins))
+                books["ok"] = books["ok"] and len(origins) == len(set(origins)) == books["samples"]
         if not stills:
             raise RuntimeError("nothing was committed while somebody looked")
         worst, middle = stills[-1], stills[len(stills) // 2]
@@ -83,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=told, description=told)
         for option, value in numbers.items():
             sub.add_argument(f"--{option}", type=type(value), default=value, help=f"(default: {value:,})")
+        if name in ("kill", "freeze", "rebalance", "nodes"):
+            sub.add_argument("--transactional", action="store_true", help="write predictions, in one transaction each")
         sub.set_defaults(run=run)
 
     command(

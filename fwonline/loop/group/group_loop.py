@@ -154,6 +154,11 @@ class GroupLoop:
     def _outputs(self) -> list[Sink]:
         return [*self.sinks, *([] if self.dead_letter is None else [self.dead_letter])]
 
+    def _hurry(self, seconds: float) -> None:
+        self.source.hurry(seconds)
+        for sink in self._outputs():
+            sink.hurry(seconds)
+
     # -- a run
 
     def run(self, limit: int | None = None) -> Summary:
@@ -177,7 +182,7 @@ class GroupLoop:
         start = Start(source=self.source.name, model=str(self.model))
         for observer in self.observers:
             observer.on_start(start)
-        with Stop(None) as stop:
+        with Stop(None, self._hurry) as stop:
             try:
                 self._go(math.inf if limit is None else limit, stop)
             except (SampleError, SourceError):

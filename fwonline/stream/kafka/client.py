@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 from fwonline.exceptions import SourceError
 from fwonline.stream.records import listed
 
-__all__ = ["ClientSettings", "addresses", "connect", "kafka_python"]
+__all__ = ["ClientSettings", "Patience", "addresses", "connect", "kafka_python", "wait_for"]
 
 # One attempt to connect is no longer than this, so that a stream that is asked to end while it waits for a broker ends
 # soon.
@@ -147,6 +148,28 @@ class ClientSettings:
                 if isinstance(secret, str) and secret:
                     shown = shown.replace(secret, "***")
         return shown
+
+
+class Patience:
+    """How long a client waits for brokers, until somebody is in a hurry."""
+
+    def __init__(self) -> None:
+        self._until = math.inf
+
+    def hurry(self, seconds: float) -> None:
+        """Wait no longer than so many seconds from now, whatever for."""
+        self._until = min(self._until, time.monotonic() + seconds)
+
+    def slices(self, seconds: float, longest: float) -> Iterator[float]:
+        """Yield how long to wait next, `longest` at the most, until `seconds` are over or the hurry's end is there."""
+        end = time.monotonic() + seconds
+        while (left := min(end, self._until) - time.monotonic()) > 0.0:
+            yield min(left, longest)
+
+    def keep_on(self) -> None:
+        """Raise TimeoutError when the hurry's end is there."""
+        if time.monotonic() >= self._until:
+            raise TimeoutError("the run is to end")
 
 
 def _from_environment(name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Sink
-from fwonline.stream.kafka.client import ClientSettings, wait_for
+from fwonline.stream.kafka.client import ClientSettings, Patience, wait_for
 from fwonline.stream.kafka.exchange import KafkaExchange
 from fwonline.stream.kafka.notes import Notes
 from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
@@ -25,6 +25,7 @@ __all__ = ["KafkaGroupSource"]
 
 _CHORES = 5.0  # between two looks at where quiet partitions end
 _COMMIT = 5.0  # how long one commit may take
+_COMMIT_SLICE = 1.0  # and how long one try: a commit that is repeated does no harm
 _STRANDED = 5.0  # how long the group may say nothing after it refused a commit
 
 
@@ -139,6 +140,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._stops: dict[Any, float] | None = None
         self._begins: dict[Any, int] = {}
         self._transaction: KafkaTransaction | None = None
+        self._patience = Patience()
 
     def transact(self, sinks: list[Sink]) -> None:
         kafka_sinks = [sink for sink in sinks if isinstance(sink, KafkaSink)]
@@ -149,7 +151,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 f"{strange[0]!r}"
             )
         client = kafka_sinks[0].client if kafka_sinks else ClientSettings({}, self._kafka.KafkaProducer.DEFAULT_CONFIG)
-        self._transaction = KafkaTransaction(self.bootstrap_servers, self.group, client, self.timeout)
+        self._transaction = KafkaTransaction(self.bootstrap_servers, self.group, client, self.timeout, self.patience)
         for sink in kafka_sinks:
             sink.join(self._transaction)
 
@@ -340,16 +342,17 @@ class KafkaGroupSource(KafkaReader, SharedSource):
     # -- where the group stands
 
     def commit(self, places: dict[str, Place]) -> bool:
-        from kafka.errors import CommitFailedError, FencedInstanceIdError, KafkaError, RebalanceInProgressError
+        from kafka.errors import (
+            CommitFailedError,
+            FencedInstanceIdError,
+            KafkaError,
+            KafkaTimeoutError,
+            RebalanceInProgressError,
+        )
 
         if not places:
             return True
-        # A commit goes out under the membership of the moment. It must be the one under which the partitions came to
-        # us: the next one may have given us back a partition that others have learned of meanwhile. And it must be one:
-        # in a transaction the coordinator takes offsets from somebody who claims no membership.
-        if self._notes or self._consumer is None or not self._is_ours(self._consumer.group_metadata()):
-            self._strand()
-            raise NotOurs
+        self._check_membership()
         offsets = {
             tp: self._kafka.OffsetAndMetadata(place.offsets[partition_name(tp)], place.note, -1)
             for partition, place in places.items()
@@ -362,20 +365,43 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 self._strand()
                 raise
             return True
-        try:
-            self._consumer.commit(offsets, timeout_ms=1000 * _COMMIT)
-        except (CommitFailedError, RebalanceInProgressError, FencedInstanceIdError):
-            self._strand()
-            raise NotOurs from None
-        except KafkaError as error:
-            if (refusal := self._refused(error)) is not None:
-                raise refusal from None
-            self._bear(error)
-            return False
-        return True
+        late: Exception = KafkaTimeoutError("no time is left")
+        for seconds in self._patience.slices(_COMMIT, _COMMIT_SLICE):
+            self._check_membership()
+            try:
+                self._consumer.commit(offsets, timeout_ms=1000 * seconds)
+            except (CommitFailedError, RebalanceInProgressError, FencedInstanceIdError):
+                self._strand()
+                raise NotOurs from None
+            except KafkaTimeoutError as error:
+                late = error
+            except KafkaError as error:
+                if (refusal := self._refused(error)) is not None:
+                    raise refusal from None
+                self._bear(error)
+                return False
+            else:
+                return True
+        self._bear(late)
+        return False
 
-    def _is_ours(self, membership: Any) -> bool:
-        return membership == self._membership and membership.generation_id >= 0 and bool(membership.member_id)
+    def hurry(self, seconds: float) -> None:
+        self._patience.hurry(seconds)
+        if self._transaction is not None:
+            self._transaction.patience.hurry(seconds)
+
+    def _check_membership(self) -> None:
+        """Raise NotOurs, unless a commit would go out under the membership under which the partitions came to us.
+
+        It goes out under that of the moment. A later one may have given us back a partition that others have learned of
+        meanwhile. And it must be one: in a transaction the coordinator takes offsets from who claims no membership.
+        """
+        if not self._notes and self._consumer is not None:
+            now = self._consumer.group_metadata()
+            if now == self._membership and now.generation_id >= 0 and now.member_id:
+                return
+        self._strand()
+        raise NotOurs
 
     def places(self) -> dict[str, Place]:
         from kafka.errors import KafkaError

@@ -12,7 +12,7 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
-from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python
+from fwonline.stream.kafka.client import ClientSettings, Patience, addresses, connect, kafka_python
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.sinks import _plain
 
@@ -60,6 +60,9 @@ class KafkaSink(Sink):
 
     """
 
+    # For messages to be taken, it waits so long at a time, in seconds.
+    _SLICE = 0.5
+
     #: After so many records the sink waits for the acknowledgements, so that a slow broker cannot fill the memory.
     _most_unacknowledged = 10_000
 
@@ -85,6 +88,7 @@ class KafkaSink(Sink):
         self._transaction: KafkaTransaction | None = None
         self._unacknowledged = 0
         self._failure: Exception | None = None
+        self._patience = Patience()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {','.join(self.bootstrap_servers)!r}, client={self.client})"
@@ -102,7 +106,9 @@ class KafkaSink(Sink):
         from kafka.errors import KafkaError
 
         if self._transaction is not None:
-            self._producer = self._transaction.producer()
+            if (producer := self._transaction.producer()) is None:
+                return
+            self._producer = producer
         elif self._producer is None:
             self._connect()
         key, value, headers = self._message(record)
@@ -121,8 +127,11 @@ class KafkaSink(Sink):
         self._transaction = transaction
         transaction.on_abort.append(self._forget)
 
+    def hurry(self, seconds: float) -> None:
+        self._patience.hurry(seconds)
+
     def _forget(self) -> None:
-        self._failure, self._unacknowledged = None, 0
+        self._producer, self._failure, self._unacknowledged = None, None, 0
 
     def _connect(self) -> None:
         milliseconds = int(1000 * self.timeout)
@@ -132,6 +141,7 @@ class KafkaSink(Sink):
                 {"bootstrap_servers": self.bootstrap_servers, "acks": "all"},
                 self.client,
                 seconds=self.timeout,
+                keep_on=self._patience.keep_on,
                 defaults={
                     "linger_ms": 5,
                     "max_block_ms": milliseconds,
@@ -147,7 +157,7 @@ class KafkaSink(Sink):
         self._failure = self._failure or error
 
     def _fail(self, error: Exception) -> None:
-        if self._transaction is not None and self._transaction.has_ended(error):
+        if self._transaction is not None and self._transaction.survives(error):
             return  # nothing of it counts, which its commit will say
         raise SourceError(
             f"{self.name}: {','.join(self.bootstrap_servers)} did not take what was written: {self.client.hide(error)}"
@@ -155,16 +165,24 @@ class KafkaSink(Sink):
 
     def flush(self, *, durable: bool = False) -> None:
         """Raise what went wrong with earlier records; with `durable`, wait until the brokers have them all."""
-        from kafka.errors import KafkaError
-
         if durable and self._producer is not None:
-            try:
-                self._producer.flush(self.timeout)
-            except KafkaError as error:
-                self._fail(error)
+            self._await_acknowledgements()
             self._unacknowledged = 0
         if self._failure is not None:
             self._fail(self._failure)
+
+    def _await_acknowledgements(self) -> None:
+        from kafka.errors import KafkaError, KafkaTimeoutError
+
+        late: Exception = KafkaTimeoutError("no time is left")
+        for seconds in self._patience.slices(self.timeout, self._SLICE):
+            try:
+                return self._producer.flush(seconds)
+            except KafkaTimeoutError as error:
+                late = error
+            except KafkaError as error:
+                return self._fail(error)
+        return self._fail(late)
 
     def close(self, timeout: float | None = None) -> None:
         """Wait until the brokers have everything, for `timeout` seconds at most, and disconnect.

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.kafka.client import ClientSettings, connect, kafka_python
+from fwonline.stream.kafka.client import ClientSettings, Patience, connect, kafka_python
 from fwonline.stream.shared import NotOurs
 
 __all__ = ["KafkaTransaction"]
 
 # A worker that dies leaves its transaction open for so long, and readers of what is committed wait for its end.
 _TIMEOUT_MS = 10_000
+_SLICE = 0.1  # between two looks whether there is time left
 
 
 class KafkaTransaction:
@@ -33,28 +37,37 @@ class KafkaTransaction:
         The sinks' settings for kafka-python's producer.
     timeout
         Seconds within which the brokers must answer.
+    endurance
+        Seconds for which transactions may fail, one after another, before that is an error.
     """
 
-    def __init__(self, bootstrap_servers: Sequence[str], name: str, client: ClientSettings, timeout: float) -> None:
+    def __init__(
+        self, bootstrap_servers: Sequence[str], name: str, client: ClientSettings, timeout: float, endurance: float
+    ) -> None:
         self.bootstrap_servers = list(bootstrap_servers)
         self.name = name
         self.client = client
         self.timeout = timeout
+        self.endurance = endurance
         self.on_abort: list[Callable[[], None]] = []
         self._producer: Any = None
         self._has_begun = False
-        self._is_over = False  # the brokers have ended it
+        self._is_over = False  # it has failed, and its commit will say so
+        self._failing_since = math.inf
+        self.patience = Patience()
 
     def producer(self) -> Any:
-        """The producer, inside a transaction.
+        """The producer, inside a transaction; None where that has failed, so that what is written counts for nothing.
 
         Raises
         ------
         SourceError
-            When no broker answers in time.
+            When no transaction could be begun for too long.
         """
         from kafka.errors import KafkaError
 
+        if self._is_over:
+            return None
         try:
             if self._producer is None:
                 self._connect()
@@ -63,7 +76,9 @@ class KafkaTransaction:
                 self._has_begun = True
         except (KafkaError, TimeoutError) as error:
             self._discard()
-            raise SourceError(f"{self.name}: no transaction could be begun: {self.client.hide(error)}") from None
+            if not self.survives(error):
+                raise SourceError(f"{self.name}: no transaction could be begun: {self.client.hide(error)}") from None
+            return None
         return self._producer
 
     def _connect(self) -> None:
@@ -77,6 +92,7 @@ class KafkaTransaction:
             },
             self.client,
             seconds=self.timeout,
+            keep_on=self.patience.keep_on,
             defaults={
                 "linger_ms": 5,
                 "max_block_ms": milliseconds,
@@ -85,22 +101,41 @@ class KafkaTransaction:
                 "transaction_timeout_ms": _TIMEOUT_MS,
             },
         )
-        self._producer.init_transactions()
+        self._within_time(self._producer.init_transactions)
 
-    def flush(self, timeout: float) -> None:
-        """Wait until the brokers have what was sent."""
-        if self._producer is not None:
-            self._producer.flush(timeout)
+    def _within_time(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Call, and raise TimeoutError when it takes too long: some of kafka-python's calls wait without an end."""
+        outcome: list[BaseException | None] = []
 
-    def has_ended(self, error: Exception) -> bool:
-        """Whether what a producer met with says that the brokers have ended the transaction.
+        def run() -> None:
+            try:
+                call(*arguments)
+            except BaseException as error:
+                outcome.append(error)
+            else:
+                outcome.append(None)
 
-        They do that to one that takes too long, as when its worker was frozen. What is written then does not count, and
-        the commit is refused.
+        caller = threading.Thread(target=run, daemon=True)
+        caller.start()
+        for seconds in self.patience.slices(self.timeout, _SLICE):
+            caller.join(seconds)
+            if outcome:
+                break
+        else:
+            raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}")
+        if outcome[0] is not None:
+            raise outcome[0]
+
+    def survives(self, error: Exception) -> bool:
+        """Whether what a producer met with is the end of this transaction and no more; its commit will be refused.
+
+        Brokers end a transaction that takes too long, as when its worker was frozen; and they may be away for a while.
         """
         from kafka import errors
 
-        ended = (
+        passing = (
+            TimeoutError,
+            errors.RetriableError,
             errors.InvalidProducerEpochError,
             errors.InvalidProducerIdMappingError,
             errors.InvalidTxnStateError,
@@ -108,8 +143,13 @@ class KafkaTransaction:
             errors.TransactionAbortedError,
             errors.UnknownProducerIdError,
         )
-        self._is_over = self._is_over or any(isinstance(cause, ended) for cause in (error, *error.args))
-        return self._is_over
+        self._is_over = any(isinstance(cause, passing) for cause in (error, *error.args))
+        return self._is_over and self._endures()
+
+    def _endures(self) -> bool:
+        now = time.monotonic()
+        self._failing_since = min(self._failing_since, now)
+        return now - self._failing_since <= self.endurance
 
     def commit(self, offsets: dict[Any, Any], membership: Any) -> None:
         """End the transaction with the group's offsets in it.
@@ -119,42 +159,54 @@ class KafkaTransaction:
         NotOurs
             When the membership is no longer the present one, or nobody can say how the transaction ended: the group's
             offsets then say what counts.
+        SourceError
+            When that has been so for too long.
         """
         from kafka.errors import KafkaError
 
-        if self._is_over:
+        producer = self.producer()
+        if producer is None:
             self.abort()
             raise NotOurs
-        producer = self.producer()
         try:
-            producer.send_offsets_to_transaction(offsets, membership)
-            producer.commit_transaction()
+            self._within_time(producer.send_offsets_to_transaction, offsets, membership)
+            self._within_time(producer.commit_transaction)
             self._has_begun = False
-        except KafkaError:
+            self._failing_since = math.inf
+        except (KafkaError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):  # who is not there to commit cannot be told to abort
+                self._discard()
             self.abort()
+            if not self._endures():
+                raise SourceError(f"{self.name}: no transaction could be ended: {self.client.hide(error)}") from None
             raise NotOurs from None
 
     def abort(self) -> None:
         """Take back what was written since the last commit."""
         from kafka.errors import KafkaError
 
-        if not self._has_begun:
+        has_begun, self._has_begun, self._is_over = self._has_begun, False, False
+        if not has_begun:
             return
-        self._has_begun = self._is_over = False
         try:
-            self._producer.abort_transaction()
-        except KafkaError:  # fenced, or the brokers are away: they end it when its time is up
+            self._within_time(self._producer.abort_transaction)
+        except (KafkaError, TimeoutError):  # fenced, or the brokers are away: they end it when its time is up
             self._discard()
+        else:
+            self._tell_sinks()
+
+    def _tell_sinks(self) -> None:
         for forget in self.on_abort:
             forget()
 
     def _discard(self) -> None:
         from kafka.errors import KafkaError
 
-        producer, self._producer, self._has_begun = self._producer, None, False
+        producer, self._producer, self._has_begun, self._is_over = self._producer, None, False, False
         if producer is not None:
             with contextlib.suppress(KafkaError):
                 producer.close(timeout=0)
+        self._tell_sinks()
 
     def close(self) -> None:
         """Take back what was not committed, and disconnect."""
