@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tools.kafka import RealCluster
 from tools.soak import trials
 from tools.soak.trial import Trial
 
@@ -66,6 +67,20 @@ def test_with_transactions_predictions_come_once_to_who_reads_what_is_committed(
         agree(trial, replays=1)
         origins = trial.predicted()
     assert len(origins) == len(set(origins)) == 200
+
+
+@pytest.mark.slow
+def test_brokers_fall_and_transactions_go_on(real_kafka, tmp_path):
+    with (
+        RealCluster(3) as cluster,
+        Trial(cluster, tmp_path, "three-nodes", seed=5, predictions=True, transactional=True) as trial,
+    ):
+        trial.watch()
+        trials.nodes(trial, seconds=4.0, samples=600, say=print)
+        agree(trial, replays=1)
+        origins = trial.predicted()
+        assert stand_still(trial) < 6.0
+    assert len(origins) == len(set(origins)) == 600
 
 
 def test_a_transaction_wants_sinks_at_the_same_brokers(tmp_path):

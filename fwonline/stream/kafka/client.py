@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fwonline.exceptions import SourceError
+from fwonline.stream.kafka.mending import net_client
 from fwonline.stream.records import listed
 
 __all__ = ["ClientSettings", "Patience", "addresses", "connect", "kafka_python", "wait_for"]
@@ -218,12 +219,11 @@ def connect(
 
     """
     from kafka.errors import AuthorizationError, KafkaConfigurationError, KafkaError, SaslAuthenticationFailedError
-    from kafka.net.compat import KafkaNetClient
 
     started: list[Any] = []
 
     def start(**config: Any) -> Any:
-        started.append(KafkaNetClient(**config))
+        started.append(net_client()(**config))
         return started[-1]
 
     servers = ",".join(options["bootstrap_servers"])

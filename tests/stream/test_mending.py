@@ -1,4 +1,4 @@
-"""Who looks for a group's coordinator asks at a pace, whatever the answer."""
+"""What kafka-python does while a broker is away: it asks at a pace, and forgets nothing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("kafka")
-from kafka.errors import RetriableError
+from kafka.errors import KafkaConnectionError, RetriableError
 from kafka.future import Future
+from kafka.net.compat import KafkaNetClient
 
-from fwonline.stream.kafka.lookups import look_up_calmly
+from fwonline.stream.kafka import mending
+from fwonline.stream.kafka.mending import look_up_calmly, net_client
 
 
 def test_the_coordinator_is_looked_up_once_in_a_while():
@@ -43,6 +45,35 @@ def test_a_consumer_of_another_build_is_left_as_it_is():
     consumer = SimpleNamespace(config={})
     look_up_calmly(consumer)
     assert vars(consumer) == {"config": {}}
+
+
+def a_client(delay):
+    client = object.__new__(net_client())
+    updates = []
+    cluster = SimpleNamespace(request_update=lambda: updates.append("asked"))
+    client._manager = SimpleNamespace(connection_delay=lambda node: delay, cluster=cluster)
+    return client, updates
+
+
+def test_a_producer_waits_for_a_leader_that_is_away_and_asks_who_leads_now():
+    client, updates = a_client(delay=0.03)
+    assert client.connection_delay(1) == pytest.approx(30.0)  # which the producer takes for milliseconds
+    assert updates == ["asked"]
+    client, updates = a_client(delay=20.0)
+    assert client.connection_delay(1) == 1000 * mending._LOOK  # another node may lead by then
+    client, updates = a_client(delay=0)
+    assert (client.connection_delay(1), updates) == (0, [])
+
+
+def test_a_coordinator_that_cannot_be_reached_is_not_there_yet(monkeypatch):
+    def refuse(self, node_id, timeout_ms=0):
+        raise KafkaConnectionError("refused")
+
+    client, _ = a_client(delay=0)
+    monkeypatch.setattr(KafkaNetClient, "await_ready", refuse)
+    assert client.await_ready("coordinator-1", timeout_ms=5) is False
+    monkeypatch.setattr(KafkaNetClient, "await_ready", lambda self, node_id, timeout_ms=0: True)
+    assert client.await_ready("coordinator-1", timeout_ms=5) is True
 
 
 @pytest.mark.kafka
