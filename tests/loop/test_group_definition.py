@@ -42,9 +42,9 @@ def test_a_table_group_makes_a_worker(load, tmp_path):
         definition.build(tmp_path)
 
 
-def test_questions_and_answers_may_be_two_topics(load):
+def test_questions_and_answers_may_be_two_topics(load, tmp_path):
     two = GROUP.replace('topics = "t"', 'topics = ["q", "a"], co_partitioned = true, require_target = false')
-    worker = load(two + "[group]\n[run]\nmax_early = 100\n").build_worker()
+    worker = load(two + "[group]\n[run]\nmax_early = 100\n").build_worker(tmp_path, shared=tmp_path)
     assert worker.source.topics == ("q", "a")
     assert worker.source.co_partitioned
 
