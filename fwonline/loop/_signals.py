@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Callable
@@ -34,7 +35,8 @@ class Stop:
         the source stands there and nowhere else, whatever it was about to do. None: no wait is ever ended, since the
         source never waits for long.
     hurry
-        Told, in the handler, how many seconds there are left for what is still to be done.
+        Told, in the handler, how many seconds there are left for what is still to be done; and at the beginning, and
+        when all is done, that there is no hurry.
 
     """
 
@@ -51,6 +53,7 @@ class Stop:
         self._former: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
+        self._hurry(math.inf)
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 former = signal.signal(number, self._handle)
@@ -62,6 +65,8 @@ class Stop:
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()  # a nudge that is under way must find our handler
+        if exc_info[0] is None:  # else what is left is to let go, and whoever was in a hurry still is
+            self._hurry(math.inf)
         for number, former in self._former.items():
             signal.signal(number, former)
         self._loop_frame = None

@@ -222,7 +222,10 @@ class Sink(abc.ABC):
         """Hand everything written to the system; with `durable`, wait until it is on the disk or acknowledged."""
 
     def hurry(self, seconds: float) -> None:  # noqa: B027  (optional)
-        """Wait for nobody longer than so many seconds from now: the run is to end. Called by a signal's handler."""
+        """Wait for nobody longer than so many seconds from now: the run is to end. Called by a signal's handler.
+
+        Infinity ends the hurry.
+        """
 
     @property
     def position(self) -> Any:

@@ -125,7 +125,10 @@ class SharedSource(abc.ABC):
         """
 
     def hurry(self, seconds: float) -> None:  # noqa: B027  (nothing to wait for is possible)
-        """Wait for nobody longer than so many seconds from now: the run is to end. Called by a signal's handler."""
+        """Wait for nobody longer than so many seconds from now: the run is to end. Called by a signal's handler.
+
+        Infinity ends the hurry.
+        """
 
     def transact(self, sinks: list[Sink]) -> None:
         """Let what is written to the sinks count with the next commit, or never.

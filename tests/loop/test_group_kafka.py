@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
@@ -81,6 +82,23 @@ def test_brokers_fall_and_transactions_go_on(real_kafka, tmp_path):
         origins = trial.predicted()
         assert stand_still(trial) < 6.0
     assert len(origins) == len(set(origins)) == 600
+
+
+@pytest.mark.slow
+def test_who_is_told_to_go_does_not_wait_for_brokers_that_are_away(real_kafka, tmp_path):
+    with (
+        RealCluster(1) as cluster,
+        Trial(cluster, tmp_path, "away", seed=6, predictions=True, transactional=True) as trial,
+    ):
+        trial.write(20_000)
+        worker = trial.start()
+        while not sum(trial.learned()):
+            trial.look_after()
+        cluster.kill_node(0)
+        told = time.monotonic()
+        worker.end()
+        assert worker.join(20)
+        assert time.monotonic() - told < 8.0  # three seconds for what may be saved, and what it takes to end
 
 
 def test_a_transaction_wants_sinks_at_the_same_brokers(tmp_path):

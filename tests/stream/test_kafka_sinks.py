@@ -9,9 +9,12 @@ import time
 import numpy as np
 import pytest
 
+pytest.importorskip("kafka")
+from kafka.errors import KafkaTimeoutError
+
 from fwonline.exceptions import SourceError
 from fwonline.stream import KafkaSink, KafkaSource, Rejected
-from fwonline.stream.kafka import KafkaDeadLetterSink
+from fwonline.stream.kafka import KafkaDeadLetterSink, client
 
 pytestmark = pytest.mark.kafka
 
@@ -59,6 +62,35 @@ def test_a_durable_flush_returns_when_the_brokers_have_everything(kafka, make_to
     assert sink.position is None
     sink.close()
     sink.close()
+
+
+class Silent:
+    """A producer whose brokers say nothing any more."""
+
+    def __init__(self):
+        self.waited = 0.0
+
+    def flush(self, timeout):
+        self.waited += timeout
+        raise KafkaTimeoutError("nothing came")
+
+
+def test_who_is_in_a_hurry_does_not_wait_for_brokers(monkeypatch):
+    sink = KafkaSink("t", timeout=5.0)
+    sink._producer = producer = Silent()
+    monkeypatch.setattr(client.time, "monotonic", lambda: producer.waited)
+    with pytest.raises(SourceError, match=r"did not take what was written: .*nothing came"):
+        sink.flush(durable=True)
+    assert producer.waited == pytest.approx(5.0)
+    sink.hurry(1.2)
+    for _ in range(2):  # the second time there is nothing left to wait
+        with pytest.raises(SourceError):
+            sink.flush(durable=True)
+        assert producer.waited == pytest.approx(6.2)
+    sink.hurry(math.inf)
+    with pytest.raises(SourceError):
+        sink.flush(durable=True)
+    assert producer.waited == pytest.approx(11.2)
 
 
 def test_a_source_reads_what_a_sink_wrote(kafka, make_topic):

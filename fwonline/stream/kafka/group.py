@@ -11,7 +11,7 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Sink
-from fwonline.stream.kafka.client import ClientSettings, Patience, wait_for
+from fwonline.stream.kafka.client import ClientSettings, Haste, wait_for
 from fwonline.stream.kafka.exchange import KafkaExchange
 from fwonline.stream.kafka.notes import Notes
 from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
@@ -140,7 +140,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._stops: dict[Any, float] | None = None
         self._begins: dict[Any, int] = {}
         self._transaction: KafkaTransaction | None = None
-        self._patience = Patience()
+        self._haste = Haste()
 
     def transact(self, sinks: list[Sink]) -> None:
         kafka_sinks = [sink for sink in sinks if isinstance(sink, KafkaSink)]
@@ -366,7 +366,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 raise
             return True
         late: Exception = KafkaTimeoutError("no time is left")
-        for seconds in self._patience.slices(_COMMIT, _COMMIT_SLICE):
+        for seconds in self._haste.slices(_COMMIT, _COMMIT_SLICE):
             self._check_membership()
             try:
                 self._consumer.commit(offsets, timeout_ms=1000 * seconds)
@@ -386,9 +386,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         return False
 
     def hurry(self, seconds: float) -> None:
-        self._patience.hurry(seconds)
+        self._haste.hurry(seconds)
         if self._transaction is not None:
-            self._transaction.patience.hurry(seconds)
+            self._transaction.haste.hurry(seconds)
 
     def _check_membership(self) -> None:
         """Raise NotOurs, unless a commit would go out under the membership under which the partitions came to us.

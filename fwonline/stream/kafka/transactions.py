@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.kafka.client import ClientSettings, Patience, connect, kafka_python
+from fwonline.stream.kafka.client import ClientSettings, Haste, connect, kafka_python
 from fwonline.stream.shared import NotOurs
 
 __all__ = ["KafkaTransaction"]
@@ -54,7 +54,7 @@ class KafkaTransaction:
         self._has_begun = False
         self._is_over = False  # it has failed, and its commit will say so
         self._failing_since = math.inf
-        self.patience = Patience()
+        self.haste = Haste()
 
     def producer(self) -> Any:
         """The producer, inside a transaction; None where that has failed, so that what is written counts for nothing.
@@ -92,7 +92,7 @@ class KafkaTransaction:
             },
             self.client,
             seconds=self.timeout,
-            keep_on=self.patience.keep_on,
+            keep_on=self.haste.keep_on,
             defaults={
                 "linger_ms": 5,
                 "max_block_ms": milliseconds,
@@ -117,7 +117,7 @@ class KafkaTransaction:
 
         caller = threading.Thread(target=run, daemon=True)
         caller.start()
-        for seconds in self.patience.slices(self.timeout, _SLICE):
+        for seconds in self.haste.slices(self.timeout, _SLICE):
             caller.join(seconds)
             if outcome:
                 break
