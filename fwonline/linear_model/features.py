@@ -104,6 +104,9 @@ class FeatureIndex:
                         f"the sample brings {name!r}"
                     )
             names = range(len(self), size)
+        names = list(names)
+        if strange := [name for name in names if name != name]:  # noqa: PLR0124  NaN, which no later one would equal
+            raise SampleError(f"a feature is named {strange[0]!r}; expected a name that is equal to itself")
         new = sorted(((rank_of(name), name) for name in names), key=lambda pair: pair[0])
         run.grow(np.array([rank for rank, _ in new], dtype=np.int64))
         for _, name in new:

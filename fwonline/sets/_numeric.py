@@ -25,7 +25,11 @@ __all__ = [
 
 def check_positive(owner: object, name: str, value: Any) -> None:
     """Raise a ValueError unless `value` is a finite number > 0."""
-    if not (is_real(value) and 0 < value < math.inf):
+    try:
+        size = float(value) if is_real(value) else math.nan
+    except OverflowError:  # an integer beyond every float
+        size = math.inf
+    if not 0.0 < size < math.inf:
         raise ValueError(f"{type(owner).__name__}: {name} must be a finite number > 0, got {value!r}")
 
 

@@ -143,7 +143,7 @@ class ConvexSet(base.Base, abc.ABC):
     def _array(self, what: str, value: npt.ArrayLike) -> Array:
         try:
             array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise ValueError(f"{self}: the {what} must be an array of numbers, got {type(value).__name__}") from None
         self._check_shape(what, array.shape)
         return array

@@ -58,7 +58,7 @@ class Ellipsoid(ConvexSet):
         """Return the eigenvalues and the eigenvectors as columns; None in place of the identity."""
         try:
             matrix = np.array(self.matrix, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise ValueError("Ellipsoid: matrix must be an array of numbers") from None
         square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
         if matrix.size == 0 or not (matrix.ndim == 1 or square):
@@ -84,7 +84,7 @@ class Ellipsoid(ConvexSet):
             return np.zeros(self._curvatures.size)
         try:
             center = np.array(self.center, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise ValueError("Ellipsoid: center must be an array of numbers") from None
         if center.shape != self._curvatures.shape or not np.isfinite(center).all():
             raise ValueError(f"Ellipsoid: center must be finite, of shape {self._curvatures.shape}, got {center!r}")

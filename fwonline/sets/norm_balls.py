@@ -284,7 +284,7 @@ class Box(ConvexSet):
         for name in ("lower", "upper"):
             try:
                 bounds[name] = np.array(getattr(self, name), dtype=np.float64)
-            except (TypeError, ValueError):
+            except (OverflowError, TypeError, ValueError):
                 raise ValueError(f"Box: {name} must be a number or an array of numbers") from None
             if not np.isfinite(bounds[name]).all():
                 raise ValueError(f"Box: {name} must be finite everywhere")

@@ -168,7 +168,7 @@ class OrderedL1Ball(NormBall):
     def _checked_weights(self) -> Array:
         try:
             weights = np.array(self.weights, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise ValueError("OrderedL1Ball: weights must be a list of numbers") from None
         if weights.ndim != 1 or weights.size == 0:
             raise ValueError(f"OrderedL1Ball: weights must be a list of numbers, got shape {weights.shape}")

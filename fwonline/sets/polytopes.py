@@ -140,7 +140,7 @@ class ConvexHull(ConvexSet):
         self.vertices = vertices
         try:
             self._vertices = np.array(vertices, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise ValueError("ConvexHull: vertices must be an array of numbers of shape (m, d)") from None
         if self._vertices.ndim != 2 or self._vertices.size == 0:
             raise ValueError(f"ConvexHull: vertices must have shape (m, d), m and d >= 1, got {self._vertices.shape}")

@@ -260,6 +260,16 @@ def test_a_set_of_one_dimension_knows_its_features_by_number(optimizer, constrai
     assert everything(model) == before
 
 
+def test_a_name_that_is_not_itself_is_no_feature():
+    model = FWRegressor(sets.L1Ball(2.0))
+    model.learn_one({"a": 1.0}, 1.0)
+    before = everything(model)
+    with pytest.raises(SampleError, match="a feature is named nan; expected a name that is equal to itself"):
+        model.learn_one({"b": 1.0, float("nan"): 1.0}, 1.0)
+    assert everything(model) == before
+    assert model.predict_one({"a": 1.0, float("nan"): 1.0}) == model.predict_one({"a": 1.0})
+
+
 def test_bounds_by_coordinate_hold_for_the_feature_of_that_number():
     model = FWRegressor(sets.Box([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]), optim.SFW(memory=50), seed=0)
     for _ in range(200):  # the last one is seen first

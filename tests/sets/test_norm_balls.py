@@ -11,7 +11,7 @@ BALLS = [sets.L1Ball, sets.L2Ball, sets.LInfBall]
 
 
 @pytest.mark.parametrize("ball", BALLS)
-@pytest.mark.parametrize("radius", [0, -1.0, math.nan, math.inf, None, "1", True, [1.0]])
+@pytest.mark.parametrize("radius", [0, -1.0, math.nan, math.inf, 10**400, None, "1", True, [1.0]])
 def test_a_radius_is_a_finite_number_above_zero(ball, radius):
     with pytest.raises(ValueError, match=rf"{ball.__name__}: radius must be a finite number > 0, got"):
         ball(radius)
@@ -100,6 +100,7 @@ def test_diameters():
         (0.0, [1.0, math.inf], "upper must be finite"),
         ([0.0, 0.0], [1.0, 1.0, 1.0], r"lower has shape \(2,\) and upper \(3,\)"),
         ("low", 1.0, "lower must be a number or an array of numbers"),
+        (0.0, 10**400, "upper must be a number or an array of numbers"),
         (0.0, None, "upper must be"),
         ([], 1.0, "at least one entry"),
     ],
