@@ -385,6 +385,10 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._bear(late)
         return False
 
+    def _stop_if_closed(self) -> None:
+        super()._stop_if_closed()
+        self._haste.keep_on()
+
     def hurry(self, seconds: float) -> None:
         self._haste.hurry(seconds)
         if self._transaction is not None:
