@@ -152,6 +152,13 @@ class SharedSource(abc.ABC):
         """
         raise ValueError(f"{type(self).__name__} has no exchange")
 
+    def is_called(self) -> bool:
+        """Say that this worker is at work; whether the group wants it to `poll`.
+
+        Then what was not taken of the last turn is forgotten: it comes again, to us or to somebody else.
+        """
+        return False
+
     @property
     @abc.abstractmethod
     def era(self) -> int:

@@ -54,7 +54,7 @@ class Member(SharedSource):
         self.mine = -1
         self.done = False
         self.answers: deque = deque()  # of commits: True, False or NotOurs; True when there are none
-        self.before_stand = lambda: None
+        self.calls: deque = deque()  # whether the group calls, by turns; it does not when there are none
 
     @property
     def era(self) -> int:
@@ -88,6 +88,9 @@ class Member(SharedSource):
             item = self.shared.messages[name][self.offsets[name]]
             self.offsets[name] += 1
             yield item
+
+    def is_called(self):
+        return bool(self.calls) and self.calls.popleft()
 
     def stand(self, partition, offsets):
         assert offsets.keys() == set(self.shared.units[partition])

@@ -89,6 +89,39 @@ def test_what_was_not_committed_is_forgotten_with_the_partition(worker, states):
     assert learned(state) == replayed(samples(40))
 
 
+def test_who_is_called_by_the_group_commits_and_comes_at_once(worker, states):
+    group = Group(p0=samples(40), p1=samples(40, first=40))
+    member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 20))
+    member.calls.extend([False, True])
+    seen = []
+
+    def look():
+        seen.append((member.offsets["t[0]"], group.places["t[0]"].offset))
+        member.script.append(("read", "t[0]", 40 - member.offsets["t[0]"]))
+
+    member.script.append((look,))
+
+    summary = worker(member).run()
+
+    ((taken, committed_then),) = seen
+    assert 1 < taken == committed_then < 20  # it had not taken all that there was
+    assert summary.n == 40
+    assert learned(committed(group, states)) == replayed(samples(40))
+
+
+def test_a_checkpoint_amid_a_turn_finds_that_the_rest_is_somebody_elses(worker, states):
+    group = Group(p0=samples(40))
+
+    def elsewhere():
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
+
+    member = Member(group, ("gain", "t[0]"), (elsewhere,), ("read", "t[0]", 8), ("gain", "t[0]"), ("read", "t[0]", 20))
+    summary = worker(member, checkpoint_samples=3).run()
+
+    assert summary.n == 3 + 20  # three learned in vain, the other five not begun
+    assert learned(committed(group, states)) == replayed(samples(40))
+
+
 def test_a_worker_that_slept_cannot_commit_and_begins_where_the_others_are(worker, states):
     group = Group(p0=samples(40))
 

@@ -7,9 +7,12 @@ import time
 
 import pytest
 
+from fwonline.loop import GroupLoop
+from fwonline.stream import CallbackSink, KafkaGroupSource, KafkaSink
 from tools.kafka import RealCluster
 from tools.soak import trials
 from tools.soak.trial import Trial
+from tools.soak.worker import make_model, make_monitors
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
@@ -60,6 +63,19 @@ def test_workers_join_and_leave(trial):
     assert stand_still(trial) < 6.0
 
 
+def test_a_slow_sink_costs_no_membership(trial):
+    trial.write(80)
+    client = {**trial.job.client, "max_poll_interval_ms": 1500}
+    source = KafkaGroupSource(
+        trial.job.topic, trial.job.bootstrap, "y", group=trial.job.group, end="latest", client=client
+    )
+    sink = CallbackSink(lambda record: time.sleep(0.03))  # one look at the stream may bring 2.4 s of work
+    with source:
+        summary = GroupLoop(source, make_model(), make_monitors(), [sink], states=trial.job.states).run()
+    assert summary.n == 80  # none was taken away and taken again
+    agree(trial, replays=1)
+
+
 @pytest.mark.slow
 def test_with_transactions_predictions_come_once_to_who_reads_what_is_committed(real_kafka, tmp_path):
     name = f"fwonline-test-group-{os.getpid()}-{os.urandom(3).hex()}"
@@ -102,10 +118,6 @@ def test_who_is_told_to_go_does_not_wait_for_brokers_that_are_away(real_kafka, t
 
 
 def test_a_transaction_wants_sinks_at_the_same_brokers(tmp_path):
-    from fwonline.loop import GroupLoop
-    from fwonline.stream import CallbackSink, KafkaGroupSource, KafkaSink
-    from tools.soak.worker import make_model
-
     source = KafkaGroupSource("t", "127.0.0.1:1", group="g")
     for sink in (CallbackSink(print), KafkaSink("out", "127.0.0.1:2")):
         with pytest.raises(
@@ -116,7 +128,6 @@ def test_a_transaction_wants_sinks_at_the_same_brokers(tmp_path):
 
 def test_the_latest_document_of_each_partition_is_had_from_a_compacted_topic(real_kafka, make_topic):
     from fwonline.exceptions import SourceError
-    from fwonline.stream import KafkaGroupSource
 
     topic = make_topic(2, cleanup_policy="compact")
     source = KafkaGroupSource("t", real_kafka.bootstrap, group="g", client=dict(real_kafka.consumer))

@@ -166,6 +166,8 @@ class RealCluster(Cluster):
             "broker.heartbeat.interval.ms": 300,
             "broker.session.timeout.ms": int(1000 * _BROKER_SESSION),
             "controller.quorum.fetch.timeout.ms": int(1000 * _QUORUM_FETCH),
+            # Messages may bear any time: those of long ago are not to be deleted half a minute after the start.
+            "log.retention.ms": -1,
             "log.cleaner.dedupe.buffer.size": 4194304,
             "num.network.threads": 2,
             "num.io.threads": 2,

@@ -247,8 +247,18 @@ class Trial:
             name = f"{self.job.topic}[{partition}]"
             yield states.read(name, places[name].note or "")
 
-    def predicted(self) -> list[str]:
-        """The origin of each prediction, as a reader of what is committed sees them."""
+    def predicted(self, seconds: float = 15.0) -> list[str]:
+        """The origin of each prediction, as a reader of what is committed sees them.
+
+        So long as there are fewer than samples, it waits: of a transaction that is decided the coordinator tells one
+        partition after another, and one that was given up stays open until its time is up.
+        """
+        began = time.monotonic()
+        while len(origins := self._origins()) < sum(self.written) and time.monotonic() - began < seconds:
+            time.sleep(0.5)
+        return origins
+
+    def _origins(self) -> list[str]:
         assert self.job.predictions is not None
         source = KafkaSource(
             self.job.predictions,

@@ -8,7 +8,7 @@ import os
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -136,7 +136,7 @@ class GroupLoop:
         self._fresh("?")  # what cannot be, is known now
         if merge_every is not None:
             merge([model, model])
-        self._loops: dict[str, EventLoop] = {}
+        self._loops: dict[str, _Loop] = {}
         self._saved: dict[str, dict[str, int]] = {}  # the offsets of each partition's last commit
         self._counts: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
@@ -217,7 +217,10 @@ class GroupLoop:
                 # A checkpoint between two partitions may have found that they are ours no more.
                 if stop.wished or self.n >= limit or partition not in self._loops:
                     break
-                self._feed(partition, items, stop, limit)
+                try:
+                    self._feed(partition, items, stop, limit)
+                except _Enough:
+                    break
                 self._look_at_clock()
             if not turn.items:
                 if self._loops and self.source.is_read():
@@ -228,12 +231,34 @@ class GroupLoop:
 
     def _feed(self, partition: str, items: Iterator[Sample | Rejected], stop: Stop, limit: float = math.inf) -> None:
         loop = self._loops[partition]
-        before, rejected = _counts(loop), loop.n_rejected.copy()
         try:
             loop._feed(items, stop, loop.n + limit - self.n)
         finally:
-            self._counts.update({name: count - before[name] for name, count in _counts(loop).items()})
-            self._rejected.update({why: n - rejected.get(why, 0) for why, n in loop.n_rejected.items()})
+            self._book(loop)
+
+    def _book(self, loop: _Loop) -> None:
+        """Add what a partition's loop has counted since it was booked last."""
+        counts, rejected = _counts(loop), Counter(loop.n_rejected)
+        self._counts.update({name: count - loop.booked[name] for name, count in counts.items()})
+        self._rejected.update(rejected - loop.booked_rejected)
+        loop.booked, loop.booked_rejected = counts, rejected
+
+    def _amid(self, loop: _Loop) -> None:
+        """Look at the clock between two samples: what a look at the stream has brought may take long to learn.
+
+        Raises
+        ------
+        _Enough
+            When the rest of it is not ours to learn, or not now.
+
+        """
+        self._book(loop)
+        self._look_at_clock()
+        if loop not in self._loops.values():
+            raise _Enough
+        if self.source.is_called():
+            self._save()
+            raise _Enough
 
     def _look_at_clock(self) -> None:
         now = time.perf_counter()
@@ -246,10 +271,10 @@ class GroupLoop:
 
     # -- partitions come and go
 
-    def _fresh(self, partition: str) -> EventLoop:
+    def _fresh(self, partition: str) -> _Loop:
         """A loop that has learned nothing."""
         model, monitors = copy.deepcopy((self.model, self.monitors))
-        loop = EventLoop(_Partition(partition, self.source), model, monitors, self.sinks, **self._options)
+        loop = _Loop(_Partition(partition, self.source), model, monitors, self.sinks, **self._options)
         loop.observers.append(_Rejections(self.observers))
         del loop._kind["sinks"]  # they are the worker's, and no part of what moves
         loop._advice = "a new one takes a group of its own"
@@ -271,12 +296,14 @@ class GroupLoop:
                     raise NotOurs
         elif note != self.states.NEW:
             loop._restore(self._read(partition, note, loop))
+            loop.booked, loop.booked_rejected = _counts(loop), Counter(loop.n_rejected)
         loop._prepare()
         self._serve(loop)
         self.source.stand(partition, place.offsets)
         self._loops[partition], self._saved[partition] = loop, place.offsets
         if loop._held is not None:  # what ended the run before is tried again, even if nothing follows it
             self._feed(partition, iter(()), stop)
+        loop.amid = self._amid
 
     def _read(self, partition: str, note: str, loop: EventLoop) -> dict[str, Any]:
         try:
@@ -412,6 +439,25 @@ def _counts(loop: EventLoop) -> dict[str, int]:
         "expired": loop.n_expired,
         "unmatched": loop.n_unmatched,
     }
+
+
+class _Enough(Exception):
+    """Ends the learning of what a look at the stream has brought."""
+
+
+class _Loop(EventLoop):
+    """A partition's loop, whose worker looks at the clock for all of them."""
+
+    amid: Callable[[_Loop], None] | None = None  # once it is the worker's
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.booked = _counts(self)  # of its items, what the worker has counted as its own
+        self.booked_rejected: Counter[str] = Counter()
+
+    def _look_at_clock(self, n: int, now: float | None = None) -> None:
+        if self.amid is not None:
+            self.amid(self)
 
 
 class _Partition(Source):

@@ -289,6 +289,22 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._strand()
         return Turn(lost=True)
 
+    def is_called(self) -> bool:
+        from kafka.errors import KafkaError
+
+        if self._consumer is None:
+            return True
+        coordinator = self._consumer._coordinator
+        try:
+            coordinator.poll_heartbeat()  # so that `max_poll_interval_ms` begins anew
+            called = bool(self._notes) or coordinator.need_rejoin()
+        except KafkaError:
+            called = True  # to be dealt with by `poll`
+        if called:
+            for tp in self._consumer.assignment() & self._offsets.keys():
+                self._consumer.seek(tp, self._offsets[tp])
+        return called
+
     @property
     def era(self) -> int:
         return self._membership.generation_id

@@ -136,6 +136,7 @@ class KafkaTransaction:
         passing = (
             TimeoutError,
             errors.RetriableError,
+            errors.IllegalStateError,  # kafka-python's producer knows before us that its transaction is no more
             errors.InvalidProducerEpochError,
             errors.InvalidProducerIdMappingError,
             errors.InvalidTxnStateError,
