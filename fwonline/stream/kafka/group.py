@@ -378,7 +378,13 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             try:
                 self._transaction.commit(offsets, self._membership)
             except NotOurs:
-                self._strand()
+                if self._is_membership_ours():
+                    # The group has nothing to tell us. A new membership makes sure that of the transaction nothing
+                    # can count any more, and says where the partitions stand.
+                    self._lose()
+                    self._disconnect()
+                else:
+                    self._strand()
                 raise
             return True
         late: Exception = KafkaTimeoutError("no time is left")
@@ -416,12 +422,15 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         It goes out under that of the moment. A later one may have given us back a partition that others have learned of
         meanwhile. And it must be one: in a transaction the coordinator takes offsets from who claims no membership.
         """
-        if not self._notes and self._consumer is not None:
-            now = self._consumer.group_metadata()
-            if now == self._membership and now.generation_id >= 0 and now.member_id:
-                return
-        self._strand()
-        raise NotOurs
+        if not self._is_membership_ours():
+            self._strand()
+            raise NotOurs
+
+    def _is_membership_ours(self) -> bool:
+        if self._notes or self._consumer is None:
+            return False
+        now = self._consumer.group_metadata()
+        return bool(now == self._membership and now.generation_id >= 0 and now.member_id)
 
     def places(self) -> dict[str, Place]:
         from kafka.errors import KafkaError
