@@ -18,6 +18,7 @@ __all__ = ["KafkaTransaction"]
 
 # A worker that dies leaves its transaction open for so long, and readers of what is committed wait for its end.
 _TIMEOUT_MS = 10_000
+_ONE_TROUBLE = 60.0  # failures that follow one another within this time are one trouble
 _SLICE = 0.1  # between two looks whether there is time left
 
 
@@ -53,7 +54,7 @@ class KafkaTransaction:
         self._producer: Any = None
         self._has_begun = False
         self._is_over = False  # it has failed, and its commit will say so
-        self._failing_since = math.inf
+        self._failing_since = self._failed_last = -math.inf
         self.haste = Haste()
 
     def producer(self) -> Any:
@@ -149,7 +150,9 @@ class KafkaTransaction:
 
     def _endures(self) -> bool:
         now = time.monotonic()
-        self._failing_since = min(self._failing_since, now)
+        if now - self._failed_last > _ONE_TROUBLE:
+            self._failing_since = now
+        self._failed_last = now
         return now - self._failing_since <= self.endurance
 
     def commit(self, offsets: dict[Any, Any], membership: Any) -> None:
@@ -173,7 +176,7 @@ class KafkaTransaction:
             self._within_time(producer.send_offsets_to_transaction, offsets, membership)
             self._within_time(producer.commit_transaction)
             self._has_begun = False
-            self._failing_since = math.inf
+            self._failed_last = -math.inf
         except (KafkaError, TimeoutError) as error:
             if isinstance(error, TimeoutError):  # who is not there to commit cannot be told to abort
                 self._discard()
