@@ -112,7 +112,7 @@ def frames(screen):
 
 @pytest.mark.parametrize("columns", [40, 120])
 def test_the_live_view_fits_the_terminal(terminal, columns):
-    run = terminal("run", "endless.toml", "--limit", "30000", columns=columns)
+    run = terminal("run", "endless.toml", "--limit", "90000", columns=columns)
     assert run.end() == 0
     pictures = frames(run.screen)
     assert len(pictures) >= 3
@@ -120,7 +120,7 @@ def test_the_live_view_fits_the_terminal(terminal, columns):
     last = "\n".join(pictures[-1])
     assert re.search(r"endless +(SparseLinear +)?done \d:\d\d", last)
     for label, value in [
-        ("samples", "30,000"),
+        ("samples", "90,000"),
         ("rate", r"[\d,]+/s"),
         ("MAE", r"0\.\d+"),
         ("gap_estimate", r"[\d.e-]+"),
@@ -128,7 +128,7 @@ def test_the_live_view_fits_the_terminal(terminal, columns):
     ]:
         assert re.search(rf"{label} +{value}", last), label
     assert "100%" in last
-    assert "finished: 30,000 samples; to draw it: fwonline report runs/endless" in last
+    assert "finished: 90,000 samples; to draw it: fwonline report runs/endless" in last
     assert run.screen.count("\x1b[?25l") == run.screen.count("\x1b[?25h") == 1  # the cursor comes back
     rows = max(len(picture) for picture in pictures[1:-1])  # the first ones have no numbers yet
     assert rows > 7 if columns == 40 else rows <= 5

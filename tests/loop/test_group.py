@@ -89,7 +89,12 @@ def test_what_was_not_committed_is_forgotten_with_the_partition(worker, states):
     assert learned(state) == replayed(samples(40))
 
 
-def test_who_is_called_by_the_group_commits_and_comes_at_once(worker, states):
+@pytest.fixture
+def restless(monkeypatch):
+    monkeypatch.setattr("fwonline.loop.group.group_loop._LOOK", 0.0)
+
+
+def test_who_is_called_by_the_group_commits_and_comes_at_once(worker, states, restless):
     group = Group(p0=samples(40), p1=samples(40, first=40))
     member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 20))
     member.calls.extend([False, True])
@@ -109,7 +114,7 @@ def test_who_is_called_by_the_group_commits_and_comes_at_once(worker, states):
     assert learned(committed(group, states)) == replayed(samples(40))
 
 
-def test_a_checkpoint_amid_a_turn_finds_that_the_rest_is_somebody_elses(worker, states):
+def test_a_checkpoint_amid_a_turn_finds_that_the_rest_is_somebody_elses(worker, states, restless):
     group = Group(p0=samples(40))
 
     def elsewhere():

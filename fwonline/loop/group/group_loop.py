@@ -27,6 +27,9 @@ from fwonline.stream.shared import Exchange, NotOurs, Place, SharedSource
 
 __all__ = ["GroupLoop"]
 
+# Seconds between two looks at the clock, and whether the group calls, while what came is being learned.
+_LOOK = 0.05
+
 
 class GroupLoop:
     """Takes the partitions that a group gives this worker through a model each, every sample exactly once.
@@ -138,6 +141,7 @@ class GroupLoop:
             merge([model, model])
         self._loops: dict[str, _Loop] = {}
         self._saved: dict[str, dict[str, int]] = {}  # the offsets of each partition's last commit
+        self._next_look = 0.0  # at the clock, while a look at the stream is being learned
         self._counts: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
 
@@ -252,16 +256,20 @@ class GroupLoop:
             When the rest of it is not ours to learn, or not now.
 
         """
+        now = time.perf_counter()
+        if now < self._next_look:
+            return
         self._book(loop)
-        self._look_at_clock()
+        self._look_at_clock(now)
         if loop not in self._loops.values():
             raise _Enough
         if self.source.is_called():
             self._save()
             raise _Enough
 
-    def _look_at_clock(self) -> None:
-        now = time.perf_counter()
+    def _look_at_clock(self, now: float | None = None) -> None:
+        now = time.perf_counter() if now is None else now
+        self._next_look = now + _LOOK
         if self._reports.is_due(self.n, now):
             self._tell()
         if self._checkpoints.is_due(self.n, now):
