@@ -65,11 +65,11 @@ def test_workers_join_and_leave(trial):
 
 def test_a_slow_sink_costs_no_membership(trial):
     trial.write(80)
-    client = {**trial.job.client, "max_poll_interval_ms": 1500}
+    client = {**trial.job.client, "session_timeout_ms": 6000, "max_poll_interval_ms": 2500}
     source = KafkaGroupSource(
         trial.job.topic, trial.job.bootstrap, "y", group=trial.job.group, end="latest", client=client
     )
-    sink = CallbackSink(lambda record: time.sleep(0.03))  # one look at the stream may bring 2.4 s of work
+    sink = CallbackSink(lambda record: time.sleep(0.045))  # one look at the stream brings 3.6 s of work
     with source:
         summary = GroupLoop(source, make_model(), make_monitors(), [sink], states=trial.job.states).run()
     assert summary.n == 80  # none was taken away and taken again
