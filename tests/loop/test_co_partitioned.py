@@ -312,6 +312,8 @@ def stranger(pair):
     @contextlib.contextmanager
     def stranger(*topics, **options):
         options = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200, "enable_auto_commit": False, **options}
+        # Who leads a group and has not heard of its partitions yet gives nobody any, until it hears of them.
+        options["metadata_max_age_ms"] = 300
         with contextlib.closing(KafkaConsumer(bootstrap_servers=pair.bootstrap, group_id=pair.group, **options)) as one:
             one.subscribe(topics)
             while not one.assignment():
