@@ -78,6 +78,7 @@ def reduced(problem, w, snapshot, full, rng, m):
 
 
 def svrf(problem, constraint, shape, steps, seed, batch=None, epoch=None):
+    """The snapshot after so many steps: w_t of the last complete epoch t."""
     rng = np.random.default_rng(seed)
     w = first_vertex(problem, constraint, shape)
     done = t = 0
@@ -88,8 +89,10 @@ def svrf(problem, constraint, shape, steps, seed, batch=None, epoch=None):
             g = reduced(problem, w, snapshot, full, rng, batch or 96 * (k + 1))
             w = towards(w, 2.0 / (k + 1), constraint.lmo(g))
             done += 1
-            if done == steps:
-                return w
+            if done == steps and k < (epoch or 2 ** (t + 3) - 2):
+                return snapshot
+        if done == steps:
+            return w
 
 
 def cndg(g, u, beta, eta, constraint):
@@ -119,6 +122,7 @@ def scgs(problem, constraint, shape, steps, seed, lipschitz=None, diameter=None)
 
 
 def storc(problem, constraint, shape, steps, seed, lipschitz=None, diameter=None, case="b", alpha=None, batch=None):
+    """The snapshot after so many steps, as for :func:`svrf`."""
     rng = np.random.default_rng(seed)
     L = problem.L if lipschitz is None else lipschitz
     D = constraint.diameter(shape) if diameter is None else diameter
@@ -140,8 +144,10 @@ def storc(problem, constraint, shape, steps, seed, lipschitz=None, diameter=None
             x = cndg(g, x, 3.0 * L / k, 2.0 * L * D_sq / (N * k), constraint)
             y = (1.0 - gamma) * y + gamma * x
             done += 1
-            if done == steps:
-                return y
+            if done == steps and k < N:
+                return snapshot
+        if done == steps:
+            return y
 
 
 def projected_svrg(problem, constraint, shape, steps, seed, batch=1, step=None, epoch=None):

@@ -33,7 +33,16 @@ if typing.TYPE_CHECKING:
     Array = NDArray[np.float64]
     Batch = NDArray[np.int64]
 
-__all__ = ["FiniteSumOptimizer", "FiniteSumRun", "Method", "Snapshot", "advance", "check_positive", "steps_taken"]
+__all__ = [
+    "Epochs",
+    "FiniteSumOptimizer",
+    "FiniteSumRun",
+    "Method",
+    "Snapshot",
+    "advance",
+    "check_positive",
+    "steps_taken",
+]
 
 TWO_OVER_K = Harmonic()
 _SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
@@ -180,11 +189,60 @@ class Snapshot(Method):
         return super().is_consistent(run) and fits
 
 
+class Epochs(Snapshot):
+    """A method whose result is the point of the last complete epoch: that is ``run.x``, and the snapshot.
+
+    What moves within an epoch is ``inner``. An epoch begins with steps as long as the first of all, so that its points
+    are far from the minimum until it ends: they are neither played nor reported, looked at nor certified.
+    """
+
+    points: typing.ClassVar[tuple[str, ...]] = ("inner",)
+    inner: typing.Any = None
+
+    def __init__(self, optimizer: typing.Any):
+        super().__init__(optimizer)
+        self.t = self.k = self.N = 0
+
+    def step(self, run: FiniteSumRun) -> None:
+        if self.k == self.N:
+            if self.t == 0:
+                run.start_at_vertex()  # w_0
+            self.t += 1
+            self.k = 0
+            self.N = self.length(run)
+            self.take(run, run.x)  # x_0 = w_{t-1} and grad f(x_0)
+            self.begin(run)
+        elif self.inner is None:
+            # From a checkpoint of version 0.1.0, within an epoch: what moved was what was played.
+            self.inner = run.x.copy()
+        self.k += 1
+        gap, gamma = self.move(run)
+        run.note(gap if self.k in (1, self.N) else run.gap, gamma)
+        if self.k == self.N:
+            run.x[...] = self.inner  # w_t
+
+    def length(self, run: FiniteSumRun) -> int:
+        """N_t, the steps of the epoch that begins."""
+        raise NotImplementedError
+
+    def begin(self, run: FiniteSumRun) -> None:
+        """An epoch begins at the snapshot."""
+        self.inner = run.x.copy()
+
+    def move(self, run: FiniteSumRun) -> tuple[float, float]:
+        """Step k of the epoch on ``inner``; returns the gap of its gradient estimate, and gamma."""
+        raise NotImplementedError
+
+    def is_consistent(self, run):
+        return super().is_consistent(run) and 0 <= self.k <= self.N and self.t >= 0
+
+
 class FiniteSumRun(MemoryRun):
     """A batch algorithm at work on a vector."""
 
     optimizer: typing.Any
     method: Method
+    _is_searched = False  # whether the largest gradient of a data set has been looked for
 
     def __init__(self, optimizer: typing.Any, constraint, loss, seed=None, fit_intercept=False):
         self.score_loss = self._score_loss(loss)
@@ -269,7 +327,9 @@ class FiniteSumRun(MemoryRun):
             return float(self.optimizer.gradient_bound)
         if self.score_loss.slope is not None:
             return max(self.score_loss.slope * self.largest, np.finfo(float).tiny)
-        if self._data is not None and self.steepest == 0.0:
+        # Once: where the fit is perfect the largest is 0, and a pass at every step would find it again.
+        if self._data is not None and not self._is_searched:
+            self._is_searched = True
             everyone = np.arange(self._data.n)
             self.steepest = float(np.abs(self._data.slopes(self.x, everyone)).max()) * self.largest
         return self.steepest + self.L * self.D
@@ -308,15 +368,19 @@ class FiniteSumRun(MemoryRun):
 
     def frank_wolfe(self, g: Array, schedule: Schedule, k: int) -> None:
         """v = lmo(g), x = (1 - gamma_k) x + gamma_k v; the gap of the estimate g is noted."""
+        self.note(*self.frank_wolfe_at(self.x, g, schedule, k))
+
+    def frank_wolfe_at(self, x: Array, g: Array, schedule: Schedule, k: int) -> tuple[float, float]:
+        """The same step from a point x, in place; returns the gap of the estimate g there, and gamma_k."""
         atom = self.lmo(g)
-        gap = float(np.vdot(g, self.x)) - atom.dot(g)
+        gap = float(np.vdot(g, x)) - atom.dot(g)
         # Only the schedules that are formulas of k are known not to look at the distance.
-        dist_sq = 0.0 if schedule is TWO_OVER_K else distance_sq(self.x, atom)
+        dist_sq = 0.0 if schedule is TWO_OVER_K else distance_sq(x, atom)
         gamma = float(schedule.gamma(k, gap, dist_sq))
         if not 0.0 <= gamma <= 1.0:
             raise ValueError(f"{schedule} answered a step of {gamma!r}; expected one in [0, 1]")
-        self.note(gap, gamma)
-        advance(self.x, atom, gamma)
+        advance(x, atom, gamma)
+        return gap, gamma
 
     @property
     def is_online(self) -> bool:
@@ -386,6 +450,7 @@ class FiniteSumRun(MemoryRun):
 
     def set_sum(self, objective: FiniteSum) -> None:
         """Take a data set as the sum."""
+        self._is_searched = False
         self._data = objective
         self.capacity = objective.n
         self.largest = objective.rows.largest

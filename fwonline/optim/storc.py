@@ -9,42 +9,35 @@ import numpy as np
 
 from fwonline.optim.base import check_count
 from fwonline.optim.cndg import cndg
-from fwonline.optim.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, Snapshot, check_positive
+from fwonline.optim.finite_sum_run import Epochs, FiniteSumOptimizer, FiniteSumRun, check_positive
 
 __all__ = ["STORC"]
 
 
-class STORCMethod(Snapshot):
+class STORCMethod(Epochs):
     optimizer: STORC
-    points: typing.ClassVar[tuple[str, ...]] = ("x",)
+    points: typing.ClassVar[tuple[str, ...]] = ("inner", "x")  # y_k and x_k
     x: typing.Any
 
-    def __init__(self, optimizer: STORC):
-        super().__init__(optimizer)
-        self.t = self.k = self.N = 0
+    def length(self, run: FiniteSumRun) -> int:
+        return self.optimizer.epoch or self._epoch(run)
 
-    def step(self, run: FiniteSumRun) -> None:
-        y = run.x
-        if self.k == self.N:
-            if self.t == 0:
-                run.start_at_vertex()  # w_0
-            self.t += 1
-            self.k = 0
-            self.N = self.optimizer.epoch or self._epoch(run)
-            self.take(run, y)  # y_0 = w_{t-1} and grad f(y_0)
-            self.x = y.copy()  # x_0 = y_0
-        self.k += 1
-        k, L = self.k, run.L
+    def begin(self, run: FiniteSumRun) -> None:
+        super().begin(run)  # y_0 = w_{t-1}
+        self.x = run.x.copy()  # x_0 = y_0
+
+    def move(self, run: FiniteSumRun) -> tuple[float, float]:
+        y, k, L = self.inner, self.k, run.L
         gamma = 2.0 / (k + 1.0)
         beta = 3.0 * L / k
         eta = 2.0 * L * self._diameter_sq(run) / (self.N * k)
         z = (1.0 - gamma) * y + gamma * self.x  # z_k
         g = self.estimate(run, z, self.optimizer.batch_size or self._batch(run))
         answer = cndg(g, self.x, beta, eta, run.lmo, self.optimizer.inner_steps)
-        run.note(float(np.vdot(g, z)) - answer.first.dot(g), gamma)
         self.x = answer.x  # x_k
         y *= 1.0 - gamma
         y += gamma * self.x  # y_k
+        return float(np.vdot(g, z)) - answer.first.dot(g), gamma
 
     # Theorem 2: what N_t, D_t and m_{t,k} are in its three cases, (c) strongly convex, (a) interior and (b) Lipschitz.
 
@@ -95,6 +88,11 @@ class STORC(FiniteSumOptimizer):
 
     where :math:`\mu = L / \alpha`. Derivatives at the snapshot are kept, as in :class:`SVRF`; where :math:`m_{t,k}` is
     all samples or more, the exact gradient is taken.
+
+    The model is always the last complete epoch's result, as with :class:`SVRF`, whose docstring says what that means
+    for predictions, ``minimize``, callbacks, monitors and ``gap``. Before the first epoch ends it is the vertex that the
+    first gradient asks for, or ``x0``. With the epochs of cases (a) and (b) a result is reached after 6, 14, 26, 42,
+    65, ... steps.
 
     Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps`` steps follow each; samples
     that come and go within an epoch join and leave the snapshot, so that the estimate stays unbiased.

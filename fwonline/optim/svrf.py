@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from fwonline.optim.base import check_count
-from fwonline.optim.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, FiniteSumRun, Snapshot
+from fwonline.optim.finite_sum_run import TWO_OVER_K, Epochs, FiniteSumOptimizer, FiniteSumRun
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule
@@ -13,25 +13,17 @@ if typing.TYPE_CHECKING:
 __all__ = ["SVRF"]
 
 
-class SVRFMethod(Snapshot):
+class SVRFMethod(Epochs):
     optimizer: SVRF
 
-    def __init__(self, optimizer: SVRF):
-        super().__init__(optimizer)
-        self.t = self.k = self.N = 0
+    def length(self, run: FiniteSumRun) -> int:
+        return self.optimizer.epoch or 2 ** (self.t + 3) - 2  # N_t
 
-    def step(self, run: FiniteSumRun) -> None:
-        if self.k == self.N:
-            if self.t == 0:
-                run.start_at_vertex()  # w_0
-            self.t += 1
-            self.k = 0
-            self.N = self.optimizer.epoch or 2 ** (self.t + 3) - 2  # N_t
-            self.take(run, run.x)  # x_0 = w_{t-1} and grad f(x_0)
-        self.k += 1
-        m = self.optimizer.batch_size or 96 * (self.k + 1)  # m_k
-        g = self.estimate(run, run.x, m)  # the mean of m_k independent grad f_i(x_{k-1}) - grad f_i(x_0) + grad f(x_0)
-        run.frank_wolfe(g, self.optimizer.schedule or TWO_OVER_K, self.k - 1)  # gamma_k = 2 / (k + 1)
+    def move(self, run: FiniteSumRun) -> tuple[float, float]:
+        x, k = self.inner, self.k  # x_{k-1}
+        m = self.optimizer.batch_size or 96 * (k + 1)  # m_k
+        g = self.estimate(run, x, m)  # the mean of m_k independent grad f_i(x_{k-1}) - grad f_i(x_0) + grad f(x_0)
+        return run.frank_wolfe_at(x, g, self.optimizer.schedule or TWO_OVER_K, k - 1)  # gamma_k = 2 / (k + 1)
 
 
 class SVRF(FiniteSumOptimizer):
@@ -42,14 +34,27 @@ class SVRF(FiniteSumOptimizer):
     .. math::
         \tilde\nabla_k = \frac1{m_k} \sum_{i \in B_k} \big(\nabla f_i(x_{k-1}) - \nabla f_i(x_0)\big) + \nabla f(x_0),
         \quad v_k = \arg\min_{v \in C} \langle \tilde\nabla_k, v \rangle,
-        \quad x_k = (1 - \gamma_k) x_{k-1} + \gamma_k v_k .
+        \quad x_k = (1 - \gamma_k) x_{k-1} + \gamma_k v_k ,
+
+    and the epoch's last point is its result, :math:`w_t`, and the next one's snapshot. The model is always the last
+    complete epoch's :math:`w_t`: that is what predicts, what ``minimize`` returns and what a callback, a monitor, a
+    checkpoint and ``exact_gap`` see, and it stays where it is while an epoch runs. The points within an epoch are no
+    results, since its first steps are as long as those of the first epoch: 1 and 2/3. So ``minimize`` with a number of
+    steps that ends within an epoch returns the point of the one before. With the theorem's epochs, :math:`w_t` is
+    reached after :math:`2^{t+4} - 2 t - 16` steps: 14, 44, 106, 232, 486, 996, ...; before the first, the model is
+    :math:`w_0`, the vertex that the first gradient asks for (or ``x0``).
+
+    ``gap`` is exact for :math:`w_{t-1}` from the first step of epoch t on (offline; online up to the samples that came
+    and went since), and an estimate after the last one.
 
     The derivatives at the snapshot are kept, one number a sample (for each class), so a step takes m_k derivatives, not
     2 m_k. Where m_k is all samples or more, the exact gradient is taken: it costs no more and has no noise.
 
     Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps`` steps follow each. The
     estimate stays unbiased within an epoch while samples change: one that comes in joins the snapshot with the
-    derivative it was played with, one that goes takes its own away.
+    derivative it was played with, one that goes takes its own away. The model then changes where an epoch ends, ever
+    more rarely with the theorem's epochs; one ``epoch`` for all keeps the pauses short, at a loss of accuracy where the
+    stream does not drift (phishing, l1 ball of radius 10: log loss 0.345 with the theorem's, 0.391 with ``epoch=20``).
 
     When to use it: large data sets, where a pass is dear and a high precision is asked for.
 

@@ -101,6 +101,80 @@ def test_equals_its_pseudocode_on_other_sets(name, where):
     np.testing.assert_allclose(result.x, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "oracle", "ends"),
+    [
+        (optim.SVRF(batch_size=9), oracles.svrf, (14, 44)),
+        (optim.STORC(lipschitz=1.0, diameter=0.5, batch_size=20), oracles.storc, (6, 14, 26, 42)),
+    ],
+    ids=["svrf", "storc"],
+)
+def test_the_point_of_the_last_complete_epoch_is_what_is_seen(optimizer, oracle, ends):
+    X, y = data("squared")
+    constraint, parameters = SETS["l1"], {"batch": optimizer.batch_size}
+    if isinstance(optimizer, optim.STORC):
+        parameters |= {"lipschitz": 1.0, "diameter": 0.5}
+    problem = oracles.Problem(X, y, "squared")
+    starts = [oracles.first_vertex(problem, constraint, (D,))]
+    starts += [oracle(problem, constraint, (D,), end, 3, **parameters) for end in ends]
+    seen = []
+    optimizer.minimize(
+        X, y, constraint=constraint, steps=46, seed=3, callback=lambda state: seen.append((state.x, state.gap)) and None
+    )
+    for nit, (x, gap) in enumerate(seen, start=1):
+        epoch = sum(nit >= end for end in ends)
+        np.testing.assert_allclose(x, starts[epoch], rtol=0, atol=1e-10)
+        gradient = problem.full(starts[epoch])
+        if nit not in ends:  # the first step of the next epoch has certified it
+            assert gap == pytest.approx(gradient @ x - constraint.lmo(gradient).dot(gradient), abs=1e-9)
+    values = [np.mean((X @ x - y) ** 2) for x in starts]
+    for steps in range(ends[-1], ends[-1] + 4):
+        result = optimizer.clone().minimize(X, y, constraint=constraint, steps=steps, seed=3)
+        assert result.nit == steps
+        assert result.fun == pytest.approx(values[-1], abs=1e-10)
+        assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [optim.SVRF(memory=30, batch_size=4), optim.STORC(memory=30, lipschitz=3.0, diameter=1.0, batch_size=5)],
+    ids=["svrf", "storc"],
+)
+def test_a_model_stands_still_within_an_epoch(optimizer):
+    X, y = data("squared", n=80)
+    model = FWRegressor(sets.L1Ball(2.0), optimizer.clone(), seed=0)
+    old = None
+    changes = []
+    for i, (x, target) in enumerate(zip(X, y, strict=True)):
+        sample, before = dict(enumerate(x.tolist())), model.weights
+        raw = model.predict_one(sample)
+        assert raw == pytest.approx(sum(before.get(j, 0.0) * v for j, v in sample.items()))
+        model.learn_one(sample, target)
+        if model.weights != before:
+            changes.append(i + 1)
+        method = model.optimizer._run.method
+        assert sets.L1Ball(2.0).contains(method.inner)
+        w = np.array([model.weights.get(j, 0.0) for j in range(D)])
+        held = slice(max(0, i - 29), i + 1)
+        g = 2.0 * X[held].T @ (X[held] @ w - y[held]) / (held.stop - held.start)
+        assert model.exact_gap() == pytest.approx(g @ w - sets.L1Ball(2.0).lmo(g).dot(g), abs=1e-9)
+        if i == 50:
+            copy = codec.loads(codec.dumps(model))
+            # A checkpoint of version 0.1.0, which had no point of its own for the epoch, goes on from what it played.
+            saved, method.inner = method.inner, None
+            del method.__dict__["inner"]
+            old = codec.loads(codec.dumps(model))
+            method.inner = saved
+            assert old.weights == model.weights
+        elif i > 50:
+            for other in (copy, old):
+                other.learn_one(sample, target)
+            assert copy.weights == model.weights
+    assert changes == ([1, 14, 44] if isinstance(optimizer, optim.SVRF) else [1, 6, 14, 26, 42, 65])
+    assert old.optimizer._run.method.inner is not None
+    assert old.violation <= 1e-12
+
+
 TUNED = {
     "hazan-luo": (lambda: optim.HazanLuoFW(batch_size=2000), 600, 2e-2),
     "svrf": (optim.SVRF, 238, 2e-2),
@@ -108,6 +182,23 @@ TUNED = {
     "storc": (lambda: optim.STORC(lipschitz=2.0, diameter=0.3), 150, 2e-3),
     "svrg": (lambda: optim.ProjectedSVRG(step=0.1, batch_size=10), 1500, 1e-4),
 }
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "expected"),
+    [
+        # Every step draws its batch: G = L D makes that the theorem's without G / (L D). Besides, one search for G.
+        (optim.HazanLuoFW(), 2000 + sum((k + 1) ** 2 for k in (1, 2, 3, 4))),
+        (optim.SCGS(), 2000 + sum((k + 2) ** 3 for k in (1, 2, 3, 4))),
+        (optim.STORC(epoch=2), 2000 + 2 * 2000 + 2 * sum(1400 + 48 * (k + 1) for k in (1, 2))),
+    ],
+    ids=["hazan-luo", "scgs", "storc"],
+)
+def test_a_perfect_fit_costs_one_search_for_the_largest_gradient(optimizer, expected):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    start = np.array([0.5, 0.0, -0.5])
+    result = optimizer.clone().minimize(X, X @ start, constraint=sets.L1Ball(1.0), x0=start, steps=4, seed=0)
+    assert abs(result.n_gradients - expected) <= 4  # where rounding a batch up meets a whole number
 
 
 @pytest.mark.parametrize("kind", LOSSES)
