@@ -1,1 +1,1 @@
-"""Long trials of what the library promises about Kafka: `python -m tools.soak --help`."""
+"""Long trials of what the library promises about Kafka and files: `python -m tools.soak --help`."""

@@ -1,4 +1,4 @@
-"""`python -m tools.soak TRIAL`: run one trial on a broker of its own, print what came of it, PASS or FAIL."""
+"""`python -m tools.soak TRIAL`: run a trial, on a broker of its own where it needs one; figures, PASS or FAIL."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     began = time.monotonic()
     try:
-        with _cluster(chosen) as cluster, tempfile.TemporaryDirectory(prefix="fwonline-soak-") as folder:
-            print(f"{chosen.trial} on {cluster.description}, seed {chosen.seed}", flush=True)
-            figures = chosen.run(cluster, Path(folder), f"soak-{os.getpid()}", chosen)
+        figures = _fuzz(chosen) if chosen.trial == "fuzz" else _on_a_broker(chosen)
     except BrokerUnavailable as error:
         print(f"no broker: {error}", file=sys.stderr)
         return 2
@@ -40,6 +38,21 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"  {name:<{width}}  {shown}")
     print("PASS" if passed else "FAIL")
     return 0 if passed else 1
+
+
+def _on_a_broker(chosen: argparse.Namespace) -> dict[str, Any]:
+    with _cluster(chosen) as cluster, tempfile.TemporaryDirectory(prefix="fwonline-soak-") as folder:
+        print(f"{chosen.trial} on {cluster.description}, seed {chosen.seed}", flush=True)
+        return chosen.run(cluster, Path(folder), f"soak-{os.getpid()}", chosen)
+
+
+def _fuzz(chosen: argparse.Namespace) -> dict[str, Any]:
+    from tools.soak import fuzz  # its specimens are made when it is imported
+
+    if chosen.bounds:
+        fuzz.with_bounds()
+    print(f"fuzz, seed {chosen.seed}", flush=True)
+    return fuzz.main(chosen, _say)
 
 
 def _cluster(chosen: argparse.Namespace) -> Cluster:
@@ -141,4 +154,10 @@ def _parser() -> argparse.ArgumentParser:
         "memory over many messages",
         messages=5_000_000,
     )
+    sub = commands.add_parser("fuzz", help="mutants of checkpoints: refused, or models that work")
+    sub.add_argument("only", nargs="*", help="specimens whose names begin so (default: all)")
+    sub.add_argument("--seconds", type=float, default=60.0, help="0 for no limit (default: 60)")
+    sub.add_argument("--mutants", type=int, default=0, help="how many, in any time (default: as many as time allows)")
+    sub.add_argument("--bounds", action="store_true", help="under numba's bounds checking: the first run compiles")
+    sub.add_argument("--replay", metavar="TOKEN", help="try one mutant again, in this process")
     return parser
