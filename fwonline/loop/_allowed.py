@@ -34,8 +34,20 @@ _FUNCTION_MODULES = {
     "river.metrics.mutual_info",
     "river.utils.math",
 }
-# These read files, fetch from the network, hold open handles or wrap other libraries' objects.
-_CLOSED = {"checks", "cli", "compat", "conftest", "datasets", "envs", "evaluate", "loop", "stream", "test_estimators"}
+# These are commands, read files, fetch from the network, hold open handles or wrap other libraries' objects.
+_CLOSED = {
+    "__main__",
+    "checks",
+    "cli",
+    "compat",
+    "conftest",
+    "datasets",
+    "envs",
+    "evaluate",
+    "loop",
+    "stream",
+    "test_estimators",
+}
 _registered: dict[tuple[str, str], Any] = {}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import math
 import random
 import sys
 import types
@@ -20,13 +21,21 @@ from fwonline.loop._document import BIT_GENERATORS, SPARSE, VALUES, count_entrie
 
 __all__ = ["Decoder"]
 
+# An empty array may say that it would be so long if it had any rows; whoever reads that makes arrays as long.
+_MOST_OF_NOTHING = 1 << 24
+
 _UNMADE = object()
 _BEING_MADE = object()
 _VALUE_TYPES = {cls.__name__: cls for cls in VALUES}
 
 
 class Decoder:
-    """Makes every object of the table empty, then fills them, parts first."""
+    """Makes every object of the table empty, then fills them, parts first, then has each check itself.
+
+    An instance whose class has a method `_check_loaded` is asked, once all are filled, whether it is what its methods
+    and compiled functions take for granted: the order in which a file fills objects, and what it shares between them,
+    are the file's choice. The method raises; it may also replace what it holds by copies of its own.
+    """
 
     def __init__(self, data: memoryview) -> None:
         size = int.from_bytes(data[:8], "little")
@@ -57,7 +66,11 @@ class Decoder:
             line = self._lines[index]
             if (fill := _FILL.get(line[0])) is not None:
                 fill(self, value, line)
-        return self.value(self._root)
+        root = self.value(self._root)
+        for index in self._order:
+            if self._lines[index][0] == "obj":
+                _check_instance(self._made[index])
+        return root
 
     def index_of(self, value: Any) -> int | None:
         """The line of an instance that can be filled in place, or None."""
@@ -71,6 +84,8 @@ class Decoder:
         return index if index is not None and self._made[index] is value else None
 
     def _get(self, index: Any) -> Any:
+        if type(index) is not int or index < 0:
+            raise CheckpointError(f"the checkpoint has no object of number {index!r}")
         made = self._made[index]
         if made is _UNMADE:
             self._made[index] = _BEING_MADE
@@ -144,9 +159,7 @@ class Decoder:
         _, descr, shape, order, writeable, blob = line
         dtype = _dtype(descr)
         data = self._blob(blob)
-        count = 1
-        for extent in shape:
-            count *= extent
+        count = _size(shape)
         if count * dtype.itemsize != len(data):
             raise CheckpointError(f"the checkpoint has an array of {shape} {dtype} in {len(data)} bytes")
         array = np.empty(shape, dtype, order="F" if order == "F" else "C")
@@ -160,8 +173,19 @@ class Decoder:
         owner = self._get(base)
         if type(owner) is not np.ndarray or self._lines[base][0] != "array":
             raise CheckpointError("the checkpoint has a view of what is no array")
+        dtype = _dtype(descr)
+        count = _size(shape)
+        # Seen to here: numpy multiplies extents by strides without a look at the range of its integers.
+        if len(strides) != len(shape) or not all(type(number) is int for number in (offset, *strides)):
+            raise CheckpointError(f"the checkpoint has a view of {shape} with strides {strides} at {offset}")
+        ends = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)] if count else []
+        first = offset + sum(end for end in ends if end < 0)
+        last = offset + sum(end for end in ends if end > 0) + (dtype.itemsize if count else 0)
+        # No larger than what it shows: a few bytes repeated by a stride of 0 would become many where they are copied.
+        if first < 0 or last > owner.nbytes or count * dtype.itemsize > owner.nbytes:
+            raise CheckpointError(f"the checkpoint has a view that lies outside of its array of {owner.nbytes} bytes")
         flat = owner if owner.flags.c_contiguous else owner.T
-        view: np.ndarray = np.ndarray(tuple(shape), _dtype(descr), flat, offset, tuple(strides))
+        view: np.ndarray = np.ndarray(tuple(shape), dtype, flat, offset, tuple(strides))
         if writeable is False:
             view.flags.writeable = False
         return view
@@ -172,15 +196,12 @@ class Decoder:
             bits: Any = np.random.RandomState(0)._bit_generator
             if name != type(bits).__name__:
                 raise CheckpointError(f"the checkpoint has a random generator {name} without a seed")
-            bits.state = self.value(state)
-            return bits
+            return _with_state(bits, self.value(state))
         entropy, spawn_key, pool_size, spawned = self.value(seeding)
         if not 4 <= pool_size <= 64:
             raise CheckpointError(f"the checkpoint has a random seed of pool size {pool_size}")
         seeds = np.random.SeedSequence(entropy, spawn_key=spawn_key, pool_size=pool_size, n_children_spawned=spawned)
-        bits = BIT_GENERATORS[name](seeds)
-        bits.state = self.value(state)
-        return bits
+        return _with_state(BIT_GENERATORS[name](seeds), self.value(state))
 
     def _generator(self, line: list[Any]) -> np.random.Generator:
         bits = self.value(line[1])
@@ -193,14 +214,20 @@ class Decoder:
         if type(bits) is not np.random.MT19937:
             raise CheckpointError("the checkpoint has a random state without bits")
         made = np.random.RandomState(bits)
+        gauss = self.value(line[3])
+        if line[2] not in (0, 1) or not isinstance(gauss, float) or not math.isfinite(gauss):
+            raise CheckpointError("the checkpoint has a random state with a strange normal number")
         state = made.get_state(legacy=False)
-        made.set_state({**state, "has_gauss": line[2], "gauss": self.value(line[3])})
+        made.set_state({**state, "has_gauss": line[2], "gauss": gauss})
         return made
 
     def _random(self, line: list[Any]) -> random.Random:
         _, version, words, gauss = line
+        state, gauss = np.frombuffer(self._blob(words), np.uint32), self.value(gauss)
+        if _is_stuck(state[:-1]) or not (gauss is None or (type(gauss) is float and math.isfinite(gauss))):
+            raise CheckpointError("the checkpoint has a random generator in a state that it cannot have")
         made = random.Random()
-        made.setstate((version, tuple(np.frombuffer(self._blob(words), np.uint32).tolist()), self.value(gauss)))
+        made.setstate((version, tuple(state.tolist()), gauss))
         return made
 
     def _sparse(self, line: list[Any]) -> Any:
@@ -244,6 +271,52 @@ class Decoder:
             value.__dict__.update(filled)
 
 
+def _check_instance(value: Any) -> None:
+    cls = type(value)
+    if (check := getattr(cls, "_check_loaded", None)) is None:
+        return
+    try:
+        check(value)
+    except CheckpointError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"the checkpoint's {cls.__qualname__} is inconsistent: {what}") from error
+
+
+def _size(shape: Any) -> int:
+    """How many entries an array of that shape has."""
+    if type(shape) is not list or not all(type(extent) is int and extent >= 0 for extent in shape):
+        raise CheckpointError(f"the checkpoint has an array of shape {shape!r}")
+    count = math.prod(shape)
+    if not count and max(shape) > _MOST_OF_NOTHING:
+        raise CheckpointError(f"the checkpoint has an empty array of shape {shape}")
+    return count
+
+
+def _with_state(bits: Any, state: Any) -> Any:
+    """Random bits in a state that they can have: numpy takes any, and then reads where its counters point."""
+    bits.state = state
+    held = bits.state
+    name, inner = held["bit_generator"], held["state"]
+    if name == "MT19937":
+        is_good = 0 <= inner["pos"] <= len(inner["key"]) and not _is_stuck(inner["key"])
+    elif name == "Philox":
+        is_good = 0 <= held["buffer_pos"] <= len(held["buffer"])
+    elif name.startswith("PCG64"):
+        is_good = inner["inc"] % 2 == 1
+    else:
+        is_good = True
+    if not is_good or held.get("has_uint32", 0) not in (0, 1):
+        raise CheckpointError(f"the checkpoint has a random generator {name} in a state that it cannot have")
+    return bits
+
+
+def _is_stuck(words: np.ndarray) -> bool:
+    """Whether a Mersenne twister yields zeros for ever: some draws of numbers would never end."""
+    return not (words.size and (int(words[0]) >> 31 or words[1:].any()))
+
+
 def _slot(cls: type, name: str) -> Any:
     for base in cls.__mro__:
         if isinstance(member := vars(base).get(name), types.MemberDescriptorType):
@@ -253,7 +326,7 @@ def _slot(cls: type, name: str) -> Any:
 
 def _dtype(descr: Any) -> np.dtype:
     dtype = np.lib.format.descr_to_dtype(_tuples(descr))
-    if dtype.hasobject or not dtype.itemsize:
+    if dtype.hasobject or not dtype.itemsize or dtype.subdtype is not None:
         raise CheckpointError(f"the checkpoint has an array of {dtype}, which is not allowed in one")
     return dtype
 

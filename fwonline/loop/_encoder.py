@@ -175,7 +175,8 @@ class Encoder:
         """Write arrays that are views of one memory as views of one memory, so that they stay so."""
         owners: dict[int, list[int]] = {}
         for index, line in enumerate(self.objects):
-            if line[0] == "array" and self._values[index].nbytes:
+            # What shows its memory several times over, as a broadcast does, is written as it looks.
+            if line[0] == "array" and 0 < self._values[index].nbytes <= _owner(self._values[index]).nbytes:
                 owners.setdefault(id(_owner(self._values[index])), []).append(index)
         for members in owners.values():
             if len(members) == 1:

@@ -379,6 +379,16 @@ def forge(objects=(), root=None, blobs=(), order=None, **extra):
     return b"".join([len(text).to_bytes(8, "little"), text, *blobs])
 
 
+def taken_apart(document: bytes) -> tuple[dict, bytes]:
+    size = int.from_bytes(document[:8], "little")
+    return msgspec.json.decode(document[8 : 8 + size]), document[8 + size :]
+
+
+def put_together(document: dict, blobs: bytes) -> bytes:
+    text = msgspec.json.encode(document)
+    return len(text).to_bytes(8, "little") + text + blobs
+
+
 def instance(module, name, how="new", arguments=(), state=None):
     return ["obj", module, name, how, ["n", list(arguments)], state, None, None]
 
@@ -416,6 +426,7 @@ FORBIDDEN = [
     ("fwonline.loop.codec", "loads"),
     ("fwonline.loop._allowed", "register"),
     ("fwonline.cli", "main"),
+    ("fwonline.__main__", "main"),
     ("fwonline.exceptions", "SampleError"),
     ("riverrun", "x"),
     ("fwonline_evil", "x"),
@@ -498,6 +509,14 @@ def test_a_forged_import_imports_nothing_outside(tmp_path, monkeypatch):
         forge([["array", "<f8", [2], "C", True, 0], ["view", 0, "<f8", [1], 16, [8], True]], blobs=[b"x" * 16], root=1),
         forge([["array", "<f8", [2], "C", True, 0], ["view", 0, "<f8", [2], 0, [-8], True]], blobs=[b"x" * 16], root=1),
         forge([["array", "<f8", [2], "C", True, 0], ["view", 0, "|O", [1], 0, [8], True]], blobs=[b"x" * 16], root=1),
+        # numpy multiplies (5 - 1) and 2^62 to 0
+        forge([["array", "<f8", [4], "C", True, 0], ["view", 0, "<f8", [5], 0, [2**62], True]], blobs=[b"x" * 32]),
+        # eight bytes that look like many, until somebody copies them
+        forge([["array", "<f8", [1], "C", True, 0], ["view", 0, "<f8", [10**9], 0, [0], True]], blobs=[b"x" * 8]),
+        # no rows of very many columns
+        forge([["array", "<f8", [0, 10**12], "C", True, 0]], blobs=[b""]),
+        # an array of arrays
+        forge([["array", "(2,)<f8", [1], "C", True, 0]], blobs=[b"x" * 16]),
         # sparse indices that would make compiled code read elsewhere
         forge(
             [
@@ -541,6 +560,71 @@ def test_a_forged_import_imports_nothing_outside(tmp_path, monkeypatch):
 def test_hostile_documents_are_refused(document):
     with pytest.raises(CheckpointError):
         codec.loads(document)
+
+
+@pytest.mark.parametrize(
+    ("bits", "changes"),
+    [
+        (np.random.MT19937, {"state": {"pos": 10**6}}),
+        (np.random.MT19937, {"state": {"pos": -1}}),
+        (np.random.MT19937, {"state": {"key": np.zeros(624, np.uint32)}}),  # would draw zeros for ever
+        (np.random.Philox, {"buffer_pos": -3}),
+        (np.random.Philox, {"buffer_pos": 5}),
+        (np.random.PCG64, {"state": {"inc": 4}}),
+        (np.random.PCG64DXSM, {"has_uint32": 3}),
+    ],
+)
+def test_random_bits_in_a_state_that_they_cannot_have_are_refused(bits, changes):
+    """numpy takes them, and reads outside of its arrays at the next draw, or draws for ever."""
+    state = bits(1).state
+    for name, value in changes.items():
+        state[name] = {**state[name], **value} if isinstance(value, dict) else value
+    document, blobs = taken_apart(codec.dumps([state, bits(1)]))
+    lines = document["objects"]
+    (line,) = (line for line in lines if line[0] == "bits")
+    line[2] = lines[0][1][1][0]
+    document["order"].sort(key=lambda index: lines[index][0] in ("bits", "list"))
+    with pytest.raises(CheckpointError, match="state that it cannot have"):
+        codec.loads(put_together(document, blobs))
+
+
+def test_a_twister_of_zeros_is_refused():
+    made = random.Random()
+    made.setstate((3, (0,) * 624 + (624,), None))
+    with pytest.raises(CheckpointError, match="state that it cannot have"):
+        again(made)
+
+
+def test_what_shows_its_memory_several_times_is_written_as_it_looks():
+    base = np.arange(3.0)
+    wide = np.broadcast_to(base, (4, 3))
+    back = again([base, wide])
+    assert back[0].tolist() == base.tolist()
+    assert back[1].tolist() == wide.tolist()
+
+
+@codec.register
+class Picky:
+    """Fits only what has as many names as numbers."""
+
+    def __init__(self):
+        self.names, self.numbers = ["a", "b"], np.zeros(2)
+
+    def _check_loaded(self):
+        if len(self.names) != self.numbers.size:
+            raise ValueError("names and numbers differ")
+
+
+@pytest.mark.parametrize("parts_first", [True, False])
+def test_an_instance_is_asked_once_all_are_filled(parts_first):
+    picky = Picky()
+    assert again(picky).names == ["a", "b"]
+    picky.names = ["a"]
+    document, blobs = taken_apart(codec.dumps(picky))
+    if not parts_first:
+        document["order"].sort(key=lambda index: document["objects"][index][0] != "obj")
+    with pytest.raises(CheckpointError, match="Picky is inconsistent: ValueError: names and numbers differ"):
+        codec.loads(put_together(document, blobs))
 
 
 def test_deeply_nested_documents_are_refused():

@@ -1,0 +1,192 @@
+"""What an object that came from a file is asked before any method, or any compiled function, relies on it.
+
+A class with arrays has a method `_check_loaded`, made of these, which the reader of checkpoints calls once every object
+of the file is filled: see `fwonline.loop._decoder`. Each raises a CheckpointError that names the class and the
+attribute.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import typing
+
+import numpy as np
+
+from fwonline.exceptions import CheckpointError
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = ["MOST", "array", "choice", "count", "fail", "generator", "instance", "owned", "real", "rebuilt", "require"]
+
+# Counters stay below: they are exact as floats, and no sum of a few of them leaves an int64.
+MOST = 1 << 52
+
+
+def fail(owner: object, name: str, expected: str, found: object = None) -> typing.NoReturn:
+    """Refuse an attribute, or what a few say together.
+
+    Raises
+    ------
+    CheckpointError
+        Always.
+    """
+    shown = f", found {found!r:.80}" if found is not None else ""
+    raise CheckpointError(f"the checkpoint's {type(owner).__qualname__}.{name}: expected {expected}{shown}")
+
+
+def require(owner: object, name: str, is_good: object, expected: str) -> None:
+    """See that what is known of an attribute holds."""
+    if not is_good:
+        fail(owner, name, expected)
+
+
+def _attribute(owner: object, name: str) -> typing.Any:
+    value = getattr(owner, name, _MISSING)
+    if value is _MISSING:
+        fail(owner, name, "a value")
+    return value
+
+
+_MISSING = object()
+
+
+def count(owner: object, name: str, least: int = 0, most: int = MOST) -> int:
+    """A whole number from `least` to `most`."""
+    value = _attribute(owner, name)
+    if type(value) is not int or not least <= value <= most:
+        fail(owner, name, f"a whole number from {least} to {most}", value)
+    return value
+
+
+def real(
+    owner: object, name: str, least: float = -math.inf, most: float = math.inf, *, nan: bool = False, inf: bool = False
+) -> float:
+    """A float from `least` to `most`, finite unless `inf`; NaN if `nan`."""
+    value = _attribute(owner, name)
+    if isinstance(value, float):
+        if nan and math.isnan(value):
+            return value
+        if least <= value <= most and (inf or math.isfinite(value)):
+            return value
+    fail(owner, name, f"a number from {least:g} to {most:g}", value)
+
+
+def choice(owner: object, name: str, choices: Iterable[typing.Any]) -> typing.Any:
+    """One of a few values, and of the same type."""
+    value = _attribute(owner, name)
+    if not any(type(value) is type(one) and value == one for one in choices):
+        fail(owner, name, f"one of {', '.join(map(repr, choices))}", value)
+    return value
+
+
+def instance(owner: object, name: str, *kinds: type) -> typing.Any:
+    """An object of one of these very classes."""
+    value = _attribute(owner, name)
+    if type(value) not in kinds:
+        fail(owner, name, f"a {' or '.join(kind.__name__ for kind in kinds)}", type(value).__name__)
+    return value
+
+
+def generator(owner: object, name: str) -> np.random.Generator:
+    """A random generator."""
+    return instance(owner, name, np.random.Generator)
+
+
+def array(
+    owner: object,
+    name: str,
+    dtype: typing.Any,
+    shape: tuple[int | None, ...],
+    *,
+    least: float | None = None,
+    most: float | None = None,
+) -> NDArray[typing.Any]:
+    """An array as compiled functions take it: of that type and shape, contiguous, writeable, its values finite.
+
+    Parameters
+    ----------
+    owner, name
+        Whose attribute.
+    dtype
+        Its type, in the machine's byte order.
+    shape
+        Its extents, None for any.
+    least, most
+        Bounds of its entries.
+    """
+    value = _attribute(owner, name)
+    if type(value) is not np.ndarray or value.dtype != np.dtype(dtype) or not value.dtype.isnative:
+        fail(owner, name, f"an array of {np.dtype(dtype)}", getattr(value, "dtype", type(value).__name__))
+    if value.ndim != len(shape) or any(b is not None and a != b for a, b in zip(value.shape, shape, strict=True)):
+        fail(owner, name, f"an array of shape {shape}", value.shape)
+    flags = value.flags
+    if not (flags.c_contiguous and flags.aligned and flags.writeable):
+        fail(owner, name, "an array that is contiguous and may be written")
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        fail(owner, name, "finite values")
+    if value.size:
+        if least is not None and value.min() < least:
+            fail(owner, name, f"values of at least {least}", value.min().item())
+        if most is not None and value.max() > most:
+            fail(owner, name, f"values of at most {most}", value.max().item())
+    return value
+
+
+def owned(owner: object, *names: str) -> None:
+    """Give arrays of positions memory of their own.
+
+    A file may let two attributes, or two objects, hold one array: what one writes there would be where the other reads
+    or writes, unchecked.
+    """
+    for name in names:
+        setattr(owner, name, getattr(owner, name).copy())
+
+
+def rebuilt(owner: typing.Any) -> typing.Any:
+    """What the constructor makes of the parameters that were loaded: it checks them as it does everyone's.
+
+    Raises
+    ------
+    CheckpointError
+        Where it refuses them.
+    """
+    cls = type(owner)
+    parameters = {name: _attribute(owner, name) for name in inspect.signature(cls).parameters}
+    budget = [_MOST_REPEATED]
+    for name, value in parameters.items():
+        if not _is_plain(value, set(), budget):
+            fail(owner, name, "numbers, texts, lists, arrays or objects", value)
+    try:
+        return cls(**parameters)
+    except CheckpointError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"the checkpoint's {cls.__qualname__} has parameters that it refuses: {error}") from error
+
+
+# How many values lists that stand in several places may stand for, beyond one time each.
+_MOST_REPEATED = 1 << 20
+_MOST_LEVELS = 8
+
+
+def _is_plain(value: typing.Any, seen: set[int], budget: list[int], level: int = 0) -> bool:
+    """Whether a parameter is as large as the file makes it look: no range, and no list that stands for many."""
+    if type(value) is range or level > _MOST_LEVELS:
+        return False
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if id(value) in seen:
+            budget[0] -= len(value) + 1
+            if budget[0] < 0:
+                return False
+        seen.add(id(value))
+        return all(_is_plain(part, seen, budget, level + 1) for part in value)
+    if isinstance(value, np.ndarray):
+        if id(value) in seen:
+            budget[0] -= value.size
+        seen.add(id(value))
+        return budget[0] >= 0
+    return True
