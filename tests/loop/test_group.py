@@ -40,6 +40,12 @@ def committed(group, states, partition="t[0]"):
     return state
 
 
+def committed_offset(group, states, partition="t[0]"):
+    place = group.places[partition]
+    assert states.read(partition, place.note)["position"] == place.offsets
+    return place.offset
+
+
 def replayed(items):
     loop = EventLoop([(item.x, item.y) for item in items], model(), [Metric(metrics.Accuracy())])
     loop.run()
@@ -163,7 +169,7 @@ def test_a_beginning_is_committed_before_anything_is_learned(worker, states):
     member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))
     member.answers.extend([False, False, True, NotOurs])  # nobody knows, nobody knows, known; then given away
     worker(member).run()
-    assert group.places["t[0]"] == Place({"t[0]": 0}, PartitionStates.NEW)
+    assert group.places["t[0]"] == Place({"t[0]": 0}, f"{PartitionStates.NEW} 0")
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()  # the state that nobody names is no obstacle
     assert learned(committed(group, states)) == replayed(samples(20))
 
@@ -330,6 +336,41 @@ def test_an_offset_that_something_else_has_set_is_refused(worker, states):
     group.places["t[0]"] = Place({"t[0]": 4}, "")
     with pytest.raises(CheckpointError, match=r"t\[0\]: expected the name of a state beside the group's offset, found"):
         worker(Member(group, ("gain", "t[0]"))).run()
+
+
+def test_an_offset_with_the_note_of_another_one_is_refused(worker, states):
+    group = Group(p0=samples(50))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 30))).run()
+    note = group.places["t[0]"].note
+    for offset in (0, 29, 31, 50):
+        group.places["t[0]"] = Place({"t[0]": offset}, note)
+        told = rf"t\[0\]: the group's offset is {offset}, and the note beside it is of 30: the offset was set by"
+        with pytest.raises(CheckpointError, match=told):
+            worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+        assert group.places["t[0]"] == Place({"t[0]": offset}, note)
+    group.places["t[0]"] = Place({"t[0]": 30}, note)
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
+    assert learned(committed(group, states)) == replayed(samples(50))
+
+
+def test_each_offset_of_topics_that_belong_together_is_its_own(worker, states):
+    both, names = "q+a[0]", ("q[0]", "a[0]")
+    group = Group({both: names}, q0=samples(20), a0=samples(20))
+    worker(Member(group, ("gain", both), ("read", "q[0]", 12), ("read", "a[0]", 5))).run()
+    note = group.places[both].note
+    group.places[both] = Place({"q[0]": 11, "a[0]": 6}, note)  # of the same sum
+    with pytest.raises(CheckpointError, match="the group's offset is 11, 6, and the note beside it is of 12, 5"):
+        worker(Member(group, ("gain", both))).run()
+
+
+def test_a_beginning_is_of_its_own_offset(worker, states):
+    group = Group(p0=samples(20))
+    group.places["t[0]"] = Place({"t[0]": 5}, states.beginning({"t[0]": 0}))
+    with pytest.raises(CheckpointError, match="the group's offset is 5, and the note beside it is of 0"):
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 15))).run()
+    group.places["t[0]"] = Place({"t[0]": 5}, "fwonline new")  # as version 0.1.0 wrote it
+    assert worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 15))).run().n_learned == 15
+    assert committed_offset(group, states) == 20
 
 
 def test_lost_offsets_are_no_new_beginning(worker, states):

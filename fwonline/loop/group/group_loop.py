@@ -299,11 +299,16 @@ class GroupLoop:
             # The place where a partition begins is committed before anything is learned of it: a state without a commit
             # is a sign of lost offsets, then, and of nothing else.
             self.states.begin(partition)
-            while not self.source.commit({partition: place._replace(note=self.states.NEW)}):
+            beginning = place._replace(note=self.states.beginning(place.offsets))
+            while not self.source.commit({partition: beginning}):
                 if stop.wished:  # else the source's patience ends this
                     raise NotOurs
-        elif note != self.states.NEW:
-            loop._restore(self._read(partition, note, loop))
+        elif self.states.is_beginning(note):
+            self.states.check_beginning(partition, note, place.offsets)
+        else:
+            state = self._read(partition, note, loop)
+            self.states.check_position(partition, state, place.offsets)
+            loop._restore(state)
             loop.booked, loop.booked_rejected = _counts(loop), Counter(loop.n_rejected)
         loop._prepare()
         self._serve(loop)

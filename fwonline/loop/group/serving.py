@@ -86,9 +86,8 @@ class MergedModel:
         is_new = False
         for partition, place in self._source.places().items():
             note = place.note
-            if note in (None, PartitionStates.NEW, self._marks.get(partition)):
+            if note is None or note == self._marks.get(partition) or PartitionStates.is_beginning(note):
                 continue
-            assert note is not None
             try:
                 self._models[partition] = self._states.read(partition, note)["model"]
             except CheckpointError:

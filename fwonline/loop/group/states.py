@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,17 +16,19 @@ from fwonline.loop import checkpoint
 __all__ = ["PartitionStates"]
 
 # A file's name says under which membership it was written, where it stands, and something that nobody else will say.
-_FILE = re.compile(r"(?P<era>\d{10})-\d{20}-[0-9a-f]{8}\.state")
+_FILE = re.compile(r"(?P<era>[0-9]{10})-(?P<offset>[0-9]{20})-[0-9a-f]{8}\.state")
 _NOTE = re.compile(rf"fwonline (?P<file>{_FILE.pattern}) (?P<checksum>[0-9a-f]{{64}})")
 _NEW = "fwonline new"
+_NEW_AT = re.compile(rf"{_NEW}(?P<offsets>( [0-9]{{1,19}})*)")
+_CURE = "Reset the group's offsets and its states together, or take another group"
 
 
 class PartitionStates:
     """A folder of states, which all workers of a group see.
 
     Each state is a file of its own that is never changed. Which one counts is said by a *note*, a short text that the
-    group keeps with a partition's offset: the file's name and its checksum. A file is removed when a later one of the
-    same partition was committed, and never before.
+    group keeps with a partition's offset: the file's name, in which the offset stands once more, and its checksum. A
+    file is removed when a later one of the same partition was committed, and never before.
 
     Parameters
     ----------
@@ -47,7 +50,7 @@ class PartitionStates:
 
     """
 
-    #: The note of a partition that nothing was learned of yet.
+    #: How the note of a partition begins that nothing was learned of yet: see `beginning`.
     NEW = _NEW
 
     def __init__(self, path: str | os.PathLike[str], group: str) -> None:
@@ -119,9 +122,47 @@ class PartitionStates:
         if (parsed := _NOTE.fullmatch(note)) is None:
             raise CheckpointError(
                 f"{partition}: expected the name of a state beside the group's offset, found {note[:60]!r}: the offset "
-                "was set by something else. Reset the group's offsets and its states together, or take another group"
+                f"was set by something else. {_CURE}"
             )
         return parsed
+
+    @staticmethod
+    def beginning(offsets: Mapping[str, int]) -> str:
+        """Return the note of a partition that nothing was learned of yet and that begins at these offsets."""
+        return " ".join([_NEW, *(str(offsets[name]) for name in sorted(offsets))])
+
+    @staticmethod
+    def is_beginning(note: str) -> bool:
+        """Whether a note says that nothing was learned of the partition yet."""
+        return _NEW_AT.fullmatch(note) is not None
+
+    def check_beginning(self, partition: str, note: str, offsets: Mapping[str, int]) -> None:
+        """Make sure that a partition of which nothing was learned stands where it began.
+
+        Raises
+        ------
+        CheckpointError
+            When the note was committed with other offsets.
+
+        """
+        parsed = _NEW_AT.fullmatch(note)
+        # Versions before this one wrote no offsets there.
+        if parsed is None or (parsed["offsets"] and note != self.beginning(offsets)):
+            raise _moved(partition, offsets, note.removeprefix(_NEW).strip())
+
+    def check_position(self, partition: str, state: Any, offsets: Mapping[str, int]) -> None:
+        """Make sure that a state is of exactly the offsets that the group has for the partition.
+
+        Raises
+        ------
+        CheckpointError
+            When it is of others: its note was committed with an offset that is not its own.
+
+        """
+        position = state["position"]
+        if position != dict(offsets):
+            of = ", ".join(map(str, position.values())) if isinstance(position, dict) else repr(position)
+            raise _moved(partition, offsets, of)
 
     def begin(self, partition: str) -> None:
         """Make sure that nothing was learned of a partition for which the group has no offset.
@@ -153,3 +194,11 @@ class PartitionStates:
         for path in self.folder(partition).glob("*.state.tmp"):  # of a worker that died while it wrote
             if path.name[:10] < era:
                 path.unlink(missing_ok=True)
+
+
+def _moved(partition: str, offsets: Mapping[str, int], of: str) -> CheckpointError:
+    found = ", ".join(map(str, offsets.values()))
+    return CheckpointError(
+        f"{partition}: the group's offset is {found}, and the note beside it is of {of}: the offset was set by "
+        f"something else. {_CURE}"
+    )
