@@ -106,11 +106,43 @@ def test_an_unfinished_run_goes_on_and_says_so(here, capsys):
     assert [row["n"] for row in log_of(folder)][4:6] == [437, 500]
 
 
-def test_a_run_without_a_checkpoint_starts_over(here, capsys):
+@pytest.mark.parametrize("options", [[], ["--resume"]])
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_a_log_whose_checkpoint_is_gone_is_not_begun_anew(here, capsys, options, is_finished):
     main(["run", "small.toml", "--quiet", "--limit", "437"])
     folder = here / "runs" / "small"
-    for path in (folder / "summary.json", *folder.glob("checkpoint*")):
+    if not is_finished:
+        (folder / "summary.json").unlink()
+    for path in folder.glob("checkpoint*"):
         path.unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(["run", "small.toml", *options]) == 2
+    err = capsys.readouterr().err
+    if options or not is_finished:
+        assert err == (
+            "fwonline: runs/small: the checkpoint of this run is gone: neither checkpoint nor checkpoint.previous is "
+            "there. Put one of them back, or choose: --fresh starts over, in place of what the folder holds, --output "
+            "takes another folder\n"
+        )
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert main(["run", "small.toml", "--fresh", "--quiet", "--limit", "100"]) == 0
+    assert summary_of(folder)["n"] == 100
+
+
+def test_one_of_the_two_checkpoints_is_enough(here):
+    main(["run", "small.toml", "--quiet", "--limit", "437"])
+    (here / "runs" / "small" / "checkpoint").unlink()
+    assert main(["run", "small.toml", "--resume", "--quiet"]) == 0
+    assert summary_of(here / "runs" / "small")["n"] == 1250
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_starts_over(here, capsys):
+    main(["run", "small.toml", "--quiet", "--limit", "437"])
+    folder = here / "runs" / "small"
+    for path in (folder / "summary.json", folder / "log.jsonl", *folder.glob("checkpoint*")):
+        path.unlink()
+    assert main(["run", "small.toml", "--resume"]) == 2
+    assert "the checkpoint of this run is gone" in capsys.readouterr().err
     assert main(["run", "small.toml", "--limit", "100"]) == 0
     assert "runs/small: the run before ended without a checkpoint; starting over\n" in capsys.readouterr().out
     assert summary_of(folder)["n"] == 100

@@ -44,6 +44,11 @@ class RunFolder:
         return self.definition.is_file()
 
     @property
+    def has_log(self) -> bool:
+        """Whether a run has reported here: it had begun, then, and had written a checkpoint before."""
+        return any(_n_of(line) is not None for line in _lines(self.log))
+
+    @property
     def is_finished(self) -> bool:
         """Whether the run here came to its end, of the stream or of its limit."""
         return self.read_summary().get("state") == "finished"

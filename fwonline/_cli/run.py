@@ -94,6 +94,13 @@ def _prepare(folder: RunFolder, definition: StreamDefinition, options: Options) 
             "--fresh starts over, --output takes another folder"
         )
     if not Checkpoint(folder.checkpoint).exists():
+        if options.resume or folder.has_log:
+            # The first checkpoint is older than the first line of the log: it was there.
+            raise FolderError(
+                f"{folder.path}: the checkpoint of this run is gone: neither {folder.checkpoint.name} nor "
+                f"{Checkpoint(folder.checkpoint).previous.name} is there. Put one of them back, or choose: --fresh "
+                "starts over, in place of what the folder holds, --output takes another folder"
+            )
         folder.start_afresh(definition.text)
         return f"{folder.path}: the run before ended without a checkpoint; starting over"
     if changes := read_definition(folder.definition).differences(definition):
