@@ -1,10 +1,11 @@
 """A sum under sparse updates, and the coordinate an LMO picks from it.
 
 The LMO of the l1 ball wants argmax |u_j|, that of the simplices argmin u_j: both maximise a key. Coordinates come in
-blocks of 64 and blocks in groups of 32; ``bound[b]`` is at least every key of block b, ``group[g]`` at least every
-bound of group g. An update raises them in O(1), and almost always only compares; when a key falls nothing is done.
+blocks of 64, blocks in groups of 32 and groups in regions of 32; ``bound[b]`` is at least every key of block b,
+``group[g]`` at least every bound of group g, and what stands for region r, ``group[-1 - r]``, at least every number of
+its groups. An update raises them in O(1), and almost always only compares; when a key falls nothing is done.
 Finding the best looks into the block on top: if its bound is met the answer is there, otherwise the bound comes down
-to what the block holds, and the next block on top is looked into. That costs d / 2048 comparisons and a few blocks.
+to what the block holds, and the next block on top is looked into. That costs d / 65536 comparisons and a few blocks.
 
 Ties go to the lowest ``rank``, which hangs on a feature's name alone, so that neither the order of keys in a dict nor
 that of first appearances shows in a model.
@@ -18,6 +19,13 @@ from fwonline._kernels.layout import L1, fast_part, jit, part
 
 BLOCK_SHIFT, GROUP_SHIFT = 6, 5
 BLOCK, GROUP = 1 << BLOCK_SHIFT, 1 << GROUP_SHIFT
+
+
+def bound_sizes(capacity: int) -> tuple[int, int]:
+    """Lengths of ``bound`` and ``group`` for so many coordinates."""
+    blocks = (capacity >> BLOCK_SHIFT) + 1
+    groups = (blocks >> GROUP_SHIFT) + 1
+    return blocks, groups + (groups >> GROUP_SHIFT) + 1
 
 
 @part
@@ -51,11 +59,20 @@ def sparse_dot(v, idx, val, start, stop):
 
 
 @part
+def raise_region(group, g, k):
+    """Group g has a bound of k, above those it had."""
+    group[g] = k
+    r = group.size - 1 - (g >> GROUP_SHIFT)
+    group[r] = max(group[r], k)
+
+
+@part
 def raise_bounds(bound, group, b, k):
     """Key k, above the bound of its block b."""
     bound[b] = k
-    g = b >> np.uint32(GROUP_SHIFT)
-    group[g] = max(group[g], k)
+    g = np.int64(b >> np.uint32(GROUP_SHIFT))
+    if k > group[g]:
+        raise_region(group, g, k)
 
 
 @part
@@ -99,7 +116,8 @@ def admit(bound, group, first, last):
     for b in range(first >> BLOCK_SHIFT, ((last - 1) >> BLOCK_SHIFT) + 1 if last > first else 0):
         bound[b] = max(bound[b], 0.0)
         g = b >> GROUP_SHIFT
-        group[g] = max(group[g], bound[b])
+        if bound[b] > group[g]:
+            raise_region(group, g, bound[b])
 
 
 @jit
@@ -111,7 +129,8 @@ def rebuild(kind, u, bound, group, d):
         start = b << BLOCK_SHIFT
         bound[b] = _largest(kind, u, start, min(start + BLOCK, d))
         g = b >> GROUP_SHIFT
-        group[g] = max(group[g], bound[b])
+        if bound[b] > group[g]:
+            raise_region(group, g, bound[b])
 
 
 @part
@@ -119,26 +138,34 @@ def best(kind, u, rank, bound, group, d):
     """The coordinate of the largest key; d >= 1."""
     blocks = (d + BLOCK - 1) >> BLOCK_SHIFT
     groups = (blocks + GROUP - 1) >> GROUP_SHIFT
+    regions = (groups + GROUP - 1) >> GROUP_SHIFT
+    last = group.size - 1
     winner = -1
     while winner < 0:
-        top = group[0]
-        for g in range(1, groups):
-            top = group[g] if group[g] > top else top
-        for g in range(groups):
-            if group[g] == top:
-                highest = -np.inf
-                for b in range(g << GROUP_SHIFT, min((g + 1) << GROUP_SHIFT, blocks)):
-                    if bound[b] == top:
-                        start = b << BLOCK_SHIFT
-                        stop = min(start + BLOCK, d)
-                        held = _largest(kind, u, start, stop)
-                        bound[b] = held
-                        if held == top:
-                            for j in range(start, stop):
-                                if (abs(u[j]) if kind == L1 else -u[j]) == top and (
-                                    winner < 0 or rank[j] < rank[winner]
-                                ):
-                                    winner = j
-                    highest = bound[b] if bound[b] > highest else highest
-                group[g] = highest
+        top = group[last]
+        for r in range(1, regions):
+            top = group[last - r] if group[last - r] > top else top
+        for r in range(regions):
+            if group[last - r] != top:
+                continue
+            highest_group = -np.inf
+            for g in range(r << GROUP_SHIFT, min((r + 1) << GROUP_SHIFT, groups)):
+                if group[g] == top:
+                    highest = -np.inf
+                    for b in range(g << GROUP_SHIFT, min((g + 1) << GROUP_SHIFT, blocks)):
+                        if bound[b] == top:
+                            start = b << BLOCK_SHIFT
+                            stop = min(start + BLOCK, d)
+                            held = _largest(kind, u, start, stop)
+                            bound[b] = held
+                            if held == top:
+                                for j in range(start, stop):
+                                    if (abs(u[j]) if kind == L1 else -u[j]) == top and (
+                                        winner < 0 or rank[j] < rank[winner]
+                                    ):
+                                        winner = j
+                        highest = bound[b] if bound[b] > highest else highest
+                    group[g] = highest
+                highest_group = group[g] if group[g] > highest_group else highest_group
+            group[last - r] = highest_group
     return winner

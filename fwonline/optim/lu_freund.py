@@ -293,7 +293,7 @@ class LuFreundFW(Optimizer):
 
     Notes
     -----
-    Cost of a step: the non-zeros of the samples it touches, plus the scan of d / 256 block maxima, on the l1 ball and
+    Cost of a step: the non-zeros of the samples it touches, plus the scan of d / 65536 maxima, on the l1 ball and
     the simplices; O(d) more on sets of dense atoms. Memory: the samples held.
 
     For a smooth convex f the expected suboptimality after t steps is :math:`O(n / t)` (Theorem 2 of [1]_; the constant

@@ -103,7 +103,7 @@ class MomentumFW(Optimizer):
 
     Notes
     -----
-    Cost: the non-zeros of the samples, and on l1 balls and simplices the scan of d / 2048 maxima a step; O(d) a step
+    Cost: the non-zeros of the samples, and on l1 balls and simplices the scan of d / 65536 maxima a step; O(d) a step
     on other sets. For a smooth convex objective the expected suboptimality is :math:`O(t^{-1/3})`.
 
     References

@@ -173,6 +173,7 @@ class Run:
         if not self._is_consistent():
             # The optimizer itself may still be on its way: it and its run hold each other.
             raise ValueError(f"the saved state of a {type(self).__name__} is inconsistent: its arrays do not fit")
+        self._measure_keys()
         self._bind()
 
     def _is_consistent(self) -> bool:
@@ -182,8 +183,6 @@ class Run:
             self.num.size >= layout.NUM
             and cnt.size == layout.CNT
             and 0 <= cnt[layout.D] <= capacity == self.u.size == self.rank.size
-            and self.bound.size >= (capacity >> coordinates.BLOCK_SHIFT)
-            and self.group.size >= (self.bound.size >> coordinates.GROUP_SHIFT)
             and (cnt[layout.SET] != layout.BOX_ARRAYS or self.num.size >= layout.NUM + 2 * int(cnt[layout.D]))
             and -2 <= cnt[layout.INDEX] < max(1, int(cnt[layout.D]))
             and 0 <= cnt[layout.NOISE] <= self.noise.size + 1
@@ -211,11 +210,9 @@ class Run:
             raise SampleError(f"{self.constraint} bounds {size} features, the sample brings feature number {new}")
         if new > self.v.size:
             capacity = max(new, 2 * self.v.size, 64)
-            blocks = (capacity >> coordinates.BLOCK_SHIFT) + 1
             for name in ("v", "u", "rank"):
                 setattr(self, name, resized(getattr(self, name), capacity))
-            self.bound = resized(self.bound, blocks, fill=-np.inf)
-            self.group = resized(self.group, (blocks >> coordinates.GROUP_SHIFT) + 1, fill=-np.inf)
+            self._measure_keys()
             self._resize(capacity)
             self._bind()
         self.rank[d:new] = ranks
@@ -225,6 +222,13 @@ class Run:
         if self.cnt[layout.SET] in (layout.BOX, layout.BOX_ARRAYS):
             lower, upper = self._box(new)
             self.v[d:new] = np.clip(0.0, lower[d:], upper[d:])
+
+    def _measure_keys(self) -> None:
+        """The bounds of u's blocks, in arrays of the size that u has."""
+        blocks, groups = coordinates.bound_sizes(self.u.size)
+        self.bound, self.group = np.full(blocks, -np.inf), np.full(groups, -np.inf)
+        if self._key_kind <= layout.UNIT_SIMPLEX:
+            coordinates.rebuild(self._key_kind, self.u, self.bound, self.group, self.n_features)
 
     def shrink(self, d: int) -> None:
         """Take back features that were just added; nothing has been learned of them."""
@@ -465,8 +469,8 @@ class Run:
         return None
 
 
-# Attributes that `_bind` makes of the others.
-_DERIVED = frozenset(("core", "pool", "_args", "_call", "_is_compiled", "idx_bytes", "val_bytes"))
+# Attributes that `_measure_keys` and `_bind` make of the others.
+_DERIVED = frozenset(("bound", "group", "core", "pool", "_args", "_call", "_is_compiled", "idx_bytes", "val_bytes"))
 
 
 def undispatched(function: typing.Any, args: tuple) -> typing.Callable[..., int]:

@@ -181,7 +181,7 @@ class SFW(Optimizer):
 
     Notes
     -----
-    Cost of a step: the non-zeros of the samples it touches, plus the scan of d / 2048 maxima, on the l1 ball and
+    Cost of a step: the non-zeros of the samples it touches, plus the scan of d / 65536 maxima, on the l1 ball and
     the simplices; O(d) more on sets of dense atoms. Memory: the samples held.
 
     For a smooth convex f the suboptimality falls like :math:`O(\kappa / t)` in expectation, with

@@ -458,7 +458,7 @@ class StochasticPairwiseFW(Optimizer):
 
     Notes
     -----
-    Cost: ``steps`` times the non-zeros of a sample (its margin, four sums and a key for each) and the scan of d / 2048
+    Cost: ``steps`` times the non-zeros of a sample (its margin, four sums and a key for each) and the scan of d / 65536
     maxima; a pairwise step looks at 64 non-zeros of w, in turns, for the atom to leave. 15 us a sample on documents
     of 75 words with 47,000 features. The gap is that of F without its last term, and costs O(d) when it is asked for.
 

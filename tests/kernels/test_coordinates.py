@@ -22,9 +22,7 @@ class Sum:
         self.kind, self.d = kind, d
         self.u = np.zeros(capacity)
         self.rank = np.random.default_rng(seed).permutation(capacity)
-        blocks = (capacity >> coordinates.BLOCK_SHIFT) + 1
-        self.bound = np.full(blocks, -np.inf)
-        self.group = np.full((blocks >> coordinates.GROUP_SHIFT) + 1, -np.inf)
+        self.bound, self.group = (np.full(size, -np.inf) for size in coordinates.bound_sizes(capacity))
         coordinates.admit(self.bound, self.group, 0, d)
         self.plain = np.zeros(capacity)
 
@@ -75,6 +73,21 @@ def test_best_under_thousands_of_updates_that_rise_and_fall(kind):
         held.check()
         if rng.random() < 0.5:
             held.add(idx, held.u[idx], -1.0)
+            held.check()
+
+
+def test_best_among_several_regions_of_groups():
+    rng = np.random.default_rng(5)
+    held = Sum(L1, 300_000, 140_000, seed=1)  # 65,536 coordinates a region
+    for step in range(300):
+        if step == 150:
+            held.grow(160_000)
+        idx = rng.integers(held.d, size=4)
+        held.add(np.unique(idx), rng.integers(-3, 4, size=np.unique(idx).size), 1.0)
+        held.check()
+        if rng.random() < 0.5:
+            top = np.flatnonzero(np.abs(held.u) == np.abs(held.u).max())
+            held.add(top, held.u[top], -1.0)  # all that ties at the top goes, and the best is elsewhere
             held.check()
 
 
