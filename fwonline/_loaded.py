@@ -7,20 +7,40 @@ attribute.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import inspect
 import math
 import typing
+import warnings
 
 import numpy as np
 
 from fwonline.exceptions import CheckpointError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["MOST", "array", "choice", "count", "fail", "generator", "instance", "owned", "real", "rebuilt", "require"]
+__all__ = [
+    "MOST",
+    "array",
+    "choice",
+    "claim",
+    "claims",
+    "count",
+    "fail",
+    "generator",
+    "instance",
+    "like",
+    "maybe_real",
+    "owned",
+    "positive_semidefinite",
+    "real",
+    "rebuilt",
+    "require",
+]
 
 # Counters stay below: they are exact as floats, and no sum of a few of them leaves an int64.
 MOST = 1 << 52
@@ -73,6 +93,11 @@ def real(
         if least <= value <= most and (inf or math.isfinite(value)):
             return value
     fail(owner, name, f"a number from {least:g} to {most:g}", value)
+
+
+def maybe_real(owner: object, name: str) -> float | None:
+    """None or any float."""
+    return None if _attribute(owner, name) is None else real(owner, name, nan=True, inf=True)
 
 
 def choice(owner: object, name: str, choices: Iterable[typing.Any]) -> typing.Any:
@@ -146,6 +171,73 @@ def owned(owner: object, *names: str) -> None:
         setattr(owner, name, getattr(owner, name).copy())
 
 
+_claimed: contextvars.ContextVar[dict[int, object] | None] = contextvars.ContextVar("claimed", default=None)
+
+
+@contextlib.contextmanager
+def claims() -> Iterator[None]:
+    """The time in which the objects of one file are checked."""
+    token = _claimed.set({})
+    try:
+        yield
+    finally:
+        _claimed.reset(token)
+
+
+def claim(owner: object, *names: str) -> None:
+    """See that no other object of the file has these parts too, whose sizes would change behind its back."""
+    if (claimed := _claimed.get()) is None:
+        return
+    for name in names:
+        if claimed.setdefault(id(_attribute(owner, name)), owner) is not owner:
+            fail(owner, name, "an object that no other has")
+
+
+def like(owner: object, fresh: object, *same: str) -> None:
+    """See that an object has the attributes of one just made, and the same values in some of them.
+
+    An attribute that the class has and that its instances do not set would stand in the way of the class's.
+    """
+    for name in vars(fresh):
+        _attribute(owner, name)
+    for name in vars(owner):
+        if name not in vars(fresh) and hasattr(type(owner), name):
+            fail(owner, name, "no such attribute")
+    for name in same:
+        value, wanted = getattr(owner, name), getattr(fresh, name)
+        if type(value) is not type(wanted) or value != wanted:
+            fail(owner, name, f"{wanted!r}, as its parameters say", value)
+
+
+# Beyond so many rows a full look takes longer than a second: then pairs of rows are looked at.
+_MOST_ROWS = 2000
+
+
+def positive_semidefinite(owner: object, name: str, packed: NDArray[typing.Any], n: int, rounding: float) -> None:
+    """See that the n rows of a packed triangle are those of a positive semidefinite matrix, up to rounding."""
+    ends = np.arange(1, n + 1)
+    diagonal = packed[ends * (ends + 1) // 2 - 1].astype(np.float64)
+    largest = float(diagonal.max(initial=0.0))
+    slack = rounding * largest
+    if diagonal.min(initial=0.0) < -slack:
+        fail(owner, name, "a diagonal that is not negative", float(diagonal.min()))
+    roots = np.sqrt(np.maximum(diagonal, 0.0) + slack)
+    for i in range(n):
+        row = packed[i * (i + 1) // 2 :][: i + 1]
+        if (np.abs(row) > roots[i] * roots[: i + 1] * (1.0 + rounding)).any():
+            fail(owner, name, "a positive semidefinite matrix")
+    if not 0 < n <= _MOST_ROWS or largest == 0.0:
+        return
+    whole = np.zeros((n, n))
+    whole[np.tril_indices(n)] = packed[: n * (n + 1) // 2]
+    whole /= largest
+    whole[np.diag_indices(n)] += n * rounding
+    try:
+        np.linalg.cholesky(whole)  # reads the lower triangle
+    except np.linalg.LinAlgError:
+        fail(owner, name, "a positive semidefinite matrix")
+
+
 def rebuilt(owner: typing.Any) -> typing.Any:
     """What the constructor makes of the parameters that were loaded: it checks them as it does everyone's.
 
@@ -161,7 +253,9 @@ def rebuilt(owner: typing.Any) -> typing.Any:
         if not _is_plain(value, set(), budget):
             fail(owner, name, "numbers, texts, lists, arrays or objects", value)
     try:
-        return cls(**parameters)
+        with warnings.catch_warnings():  # they were warned of when the model was made
+            warnings.simplefilter("ignore")
+            return cls(**parameters)
     except CheckpointError:
         raise
     except (TypeError, ValueError, OverflowError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import inspect
 import math
 import random
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from fwonline._loaded import claims
 from fwonline.exceptions import CheckpointError
 from fwonline.loop._allowed import allowed_instance, find, method
 from fwonline.loop._document import BIT_GENERATORS, SPARSE, VALUES, count_entries, is_rust
@@ -67,9 +69,10 @@ class Decoder:
             if (fill := _FILL.get(line[0])) is not None:
                 fill(self, value, line)
         root = self.value(self._root)
-        for index in self._order:
-            if self._lines[index][0] == "obj":
-                _check_instance(self._made[index])
+        with claims():
+            for index in self._order:
+                if self._lines[index][0] == "obj":
+                    _check_instance(self._made[index])
         return root
 
     def index_of(self, value: Any) -> int | None:
@@ -265,10 +268,24 @@ class Decoder:
             filled = attributes
         else:
             filled = self.value(state[1])
+        _check_names(type(value), filled)
         if hasattr(type(value), "__setstate__"):
             value.__setstate__(filled)
         elif filled:
             value.__dict__.update(filled)
+
+
+_METHODS = (types.FunctionType, classmethod, staticmethod, property)
+
+
+def _check_names(cls: type, state: Any) -> None:
+    """Refuse a value that would stand where a method of ours is expected."""
+    if not cls.__module__.startswith("fwonline.") or not isinstance(state, dict):
+        return
+    for name in state:
+        if isinstance(found := inspect.getattr_static(cls, name, None), _METHODS):
+            what = f"a value in the place of a {type(found).__name__}, {name}"
+            raise CheckpointError(f"the checkpoint's {cls.__qualname__} has {what}")
 
 
 def _check_instance(value: Any) -> None:

@@ -627,6 +627,16 @@ def test_an_instance_is_asked_once_all_are_filled(parts_first):
         codec.loads(put_together(document, blobs))
 
 
+def test_no_value_takes_the_place_of_a_method():
+    for module, name, attribute in (
+        ("fwonline.sets.norm_balls", "L1Ball", "diameter"),
+        ("fwonline.sets.norm_balls", "L1Ball", "can_project"),
+        ("fwonline.covariance._state", "State", "grow"),
+    ):
+        with pytest.raises(CheckpointError, match=f"in the place of a [a-z]+, {attribute}"):
+            codec.loads(forge([instance(module, name, state={attribute: ["c", "builtins", "len"]})]))
+
+
 def test_deeply_nested_documents_are_refused():
     for opening, closing in (('["t",["n",[', "]]]"), ("[", "]"), ('{"a":', "}")):
         depth = 100_000
