@@ -495,6 +495,7 @@ class EventLoop:
             state = checkpoint.load(self._in_place)
             self._restore(state)
             self.source.seek(state["position"])
+            self.source.recognise(state.get("identity"))
             for sink, place in zip(self._outputs(), state["outputs"], strict=True):
                 if place is not None:
                     sink.truncate(place)
@@ -571,6 +572,7 @@ class EventLoop:
             "kind": self._kind,
             "source": self.source.name,
             "position": position,
+            "identity": self.source.identity,
             "counts": {
                 "n": self.n,
                 "predicted": self.n_predicted,

@@ -158,6 +158,27 @@ class Source(abc.ABC):
         """
 
     @property
+    def identity(self) -> Any:
+        """What `position` is a place in, as something JSON can hold; None where nothing tells it from its likes.
+
+        It belongs into the checkpoint beside the position. A name is not enough: a Kafka topic can be deleted and made
+        anew, and then an offset means another message.
+
+        Raises
+        ------
+        SourceError
+            When what was yielded last is not of what was read before.
+
+        """
+        return None
+
+    def recognise(self, identity: Any) -> None:  # noqa: B027  (nothing to know it by is the usual case)
+        """Take up the identity that a former run saw; called behind `seek`.
+
+        The source makes sure that it is the same, and raises SourceError where it is not: here, or when it is read.
+        """
+
+    @property
     def length(self) -> int | None:
         """How many items the stream has from its very start, or None when that is not known."""
         return None

@@ -111,6 +111,22 @@ class SharedSource(abc.ABC):
     def stand(self, partition: str, offsets: dict[str, int]) -> None:
         """Read a gained partition from these offsets on: see `Place`."""
 
+    def identity(self, partition: str) -> Any:
+        """What a partition of ours is a part of, as something JSON can hold: see `Source.identity`."""
+        return None
+
+    def recognise(self, partition: str, identity: Any) -> None:  # noqa: B027  (nothing to know it by is possible)
+        """Make sure that a gained partition is the one of which `identity` was said, before `stand`.
+
+        Raises
+        ------
+        SourceError
+            When it is another one by the same name.
+        NotOurs
+            When nobody can say now.
+
+        """
+
     @abc.abstractmethod
     def commit(self, places: dict[str, Place]) -> bool:
         """Write the group's places in partitions of ours, all or none; whether it is known to be done.

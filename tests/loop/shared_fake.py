@@ -37,6 +37,7 @@ class Group:
         self.places: dict[str, Place] = {}
         self.era = 0
         self.board = Board()
+        self.made = "first"  # what the stream's topics are, whatever they are called
 
     def place(self, partition: str) -> Place:
         return self.places.get(partition) or Place(dict.fromkeys(self.units[partition], 0), None)
@@ -91,6 +92,13 @@ class Member(SharedSource):
 
     def is_called(self):
         return bool(self.calls) and self.calls.popleft()
+
+    def identity(self, partition):
+        return {partition: self.shared.made}
+
+    def recognise(self, partition, identity):
+        if identity is not None and identity != {partition: self.shared.made}:
+            raise SourceError(f"{partition}: not what it was")
 
     def stand(self, partition, offsets):
         assert offsets.keys() == set(self.shared.units[partition])

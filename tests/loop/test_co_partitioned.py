@@ -296,6 +296,37 @@ def test_offsets_of_one_topic_set_by_hand_are_refused(pair, real_kafka):
     assert before == (20, 190, 0)
 
 
+def test_a_topic_that_was_made_anew_is_refused_with_both_offsets_where_they_were(pair, real_kafka):
+    write(pair, 20)
+    learn(pair)
+    with contextlib.closing(real_kafka.admin()) as admin:
+        told = admin.list_group_offsets(pair.group)[pair.group]
+        real_kafka.delete_topic(pair.topics[1])
+        while pair.topics[1] in admin.list_topics():
+            time.sleep(0.05)
+        real_kafka.create_topic(pair.topics[1], PARTITIONS)
+        write(pair, 100, first=100)
+        admin.alter_group_offsets(pair.group, told)  # as of a member that committed behind the deletion
+    with pytest.raises(SourceError, match=rf"^{pair.topics[1]}: this is not the topic .* give the source another group"):
+        learn(pair)
+    assert {place.note for place in places(pair).values()} == {offset.metadata for offset in told.values()}
+
+
+def test_offsets_moved_with_their_notes_are_refused(pair, real_kafka):
+    from kafka.structs import OffsetAndMetadata, TopicPartition
+
+    write(pair, 40)
+    learn(pair)
+    number = 2
+    with contextlib.closing(real_kafka.admin()) as admin:
+        tps = [TopicPartition(topic, number) for topic in pair.topics]
+        told = admin.list_group_offsets(pair.group)[pair.group]
+        moved = {tp: OffsetAndMetadata(told[tp].offset - 1, told[tp].metadata, -1) for tp in tps}
+        admin.alter_group_offsets(pair.group, moved)
+    with pytest.raises(CheckpointError, match=rf"\[{number}\]: the group's offset is .*, and the note beside it is of"):
+        learn(pair)
+
+
 def test_a_group_that_was_not_co_partitioned_is_refused(pair):
     write(pair, 20)
     with pair.source(co_partitioned=False, end="latest") as source:

@@ -7,7 +7,7 @@ from river import compose, metrics, preprocessing
 from shared_fake import Group, Member, NotOurs, Place, samples
 
 from fwonline import sets
-from fwonline.exceptions import CheckpointError, SampleError
+from fwonline.exceptions import CheckpointError, SampleError, SourceError
 from fwonline.linear_model import FWClassifier
 from fwonline.loop import EventLoop, GroupLoop, MergedModel, Observer, PartitionStates, codec
 from fwonline.monitors import Metric
@@ -372,6 +372,31 @@ def test_a_beginning_is_of_its_own_offset(worker, states):
     group.places["t[0]"] = Place({"t[0]": 5}, "fwonline new")  # as version 0.1.0 wrote it
     assert worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 15))).run().n_learned == 15
     assert committed_offset(group, states) == 20
+
+
+def test_a_partition_of_another_stream_by_the_same_name_is_refused(worker, states):
+    group = Group(p0=samples(30))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    assert committed(group, states)["identity"] == {"t[0]": "first"}
+    place = group.places["t[0]"]
+    group.made = "second"
+    with pytest.raises(SourceError, match=r"t\[0\]: not what it was"):
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    assert group.places["t[0]"] == place
+    group.made = "first"
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
+    assert learned(committed(group, states)) == replayed(samples(30))
+
+
+def test_a_state_of_before_there_were_identities_is_taken_up_and_written_with_one(worker, states):
+    group = Group(p0=samples(30))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    state = committed(group, states)
+    del state["identity"]
+    group.places["t[0]"] = Place({"t[0]": 10}, states.write("t[0]", 1, 10, state))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
+    assert committed(group, states)["identity"] == {"t[0]": "first"}
+    assert learned(committed(group, states)) == replayed(samples(30))
 
 
 def test_lost_offsets_are_no_new_beginning(worker, states):

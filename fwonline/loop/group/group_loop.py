@@ -308,6 +308,7 @@ class GroupLoop:
         else:
             state = self._read(partition, note, loop)
             self.states.check_position(partition, state, place.offsets)
+            self.source.recognise(partition, state.get("identity"))
             loop._restore(state)
             loop.booked, loop.booked_rejected = _counts(loop), Counter(loop.n_rejected)
         loop._prepare()
@@ -489,6 +490,10 @@ class _Partition(Source):
 
     def seek(self, position: Any) -> None:
         self._source.stand(self.name, position)
+
+    @property
+    def identity(self) -> Any:
+        return self._source.identity(self.name)
 
     def raw(self, origin: str) -> Any:
         return self._source.raw(origin)

@@ -83,6 +83,11 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
     """
 
+    _cure = (
+        "To learn it from its beginning, give the source another group, or delete the group and its states; to go on, "
+        "bring the old topic back"
+    )
+
     def __init__(
         self,
         topics: str | Sequence[str],
@@ -170,6 +175,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 batch = self._fetch()
             except NoOffsetForPartitionError:  # a partition nobody has read yet: where it begins is settled below
                 batch = {}
+            self._known.check(self._cluster)
             if self._notes:
                 self._stranded = math.inf
                 # Told before the brokers are asked, who may not answer, or with what ends the stream.
@@ -250,6 +256,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._ours.clear()
         self._waiting.clear()
         self._offsets.clear()
+        self._known.forget()
         self._abreast.forget()
         self._membership = None
         if self._transaction is not None:
@@ -335,10 +342,28 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         except BaseException:
             self._notes.put_back(assigned)  # to be tried again
             raise
+        self._known.learn(self._cluster, self.topics)
         self._begins, self._ends, self._membership = begins, ends, membership
         self._heard = clock.monotonic()
         self._waiting = units
         return Turn(lost=True, gained=gained)
+
+    def identity(self, partition: str) -> dict[str, Any]:
+        return self._known.state({tp: self._offsets[tp] for tp in self._ours[partition]})
+
+    def recognise(self, partition: str, identity: Any) -> None:
+        from kafka.errors import KafkaError
+
+        tps = self._waiting[partition]
+        ids = self._known.expect(partition, identity, tps)
+        try:
+            self._recognise(ids, {tp: self._begins[tp] for tp in tps})
+        except (KafkaError, TimeoutError) as error:
+            self._bear(error)
+            self._strand()
+            raise NotOurs from None
+        except Closed:
+            raise NotOurs from None
 
     def stand(self, partition: str, offsets: dict[str, int]) -> None:
         self._ours[partition] = tps = self._waiting.pop(partition)
@@ -369,6 +394,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         if not places:
             return True
         self._check_membership()
+        self._confirm(next(self._haste.slices(_COMMIT_SLICE, _COMMIT_SLICE)))
         offsets = {
             tp: self._kafka.OffsetAndMetadata(place.offsets[partition_name(tp)], place.note, -1)
             for partition, place in places.items()

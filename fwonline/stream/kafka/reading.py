@@ -12,6 +12,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python, wait_for
+from fwonline.stream.kafka.identity import KnownTopics, messages_at
 from fwonline.stream.kafka.mending import look_up_calmly
 from fwonline.stream.kafka.unpacking import unpack_quickly
 from fwonline.stream.records import RecordLayout, listed
@@ -22,6 +23,7 @@ SLICE = 0.2  # the longest wait for messages before the source looks whether it 
 RECONNECT = 2.0  # how long one attempt to come back may take; patience decides how many there are
 _ONE_TROUBLE = 10.0  # failures that follow one another within this time are one trouble, which patience ends
 _TRIES = 3  # failures in a row after which the client is built anew, since some of kafka-python's never heal
+_CONFIRM = 1.0  # how long the brokers may take to say that a topic is still the one it was
 _TOPIC_APPEARS = 1.0  # how long a topic created a moment ago may be unknown to the broker that is asked
 
 
@@ -36,6 +38,7 @@ class KafkaReader:
     """
 
     name: str
+    _cure = "To learn it from its beginning, start over"  # where a topic is not the one it was
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class KafkaReader:
         self._offsets: dict[Any, int] = {}  # partition to the offset due next
         self._ends: dict[Any, int] = {}  # as last heard of
         self._latest: Any = None  # the message yielded last
+        self._known = KnownTopics(gaps, self._cure)
         self._consumer: Any = None
         self._cluster: Any = None
         self._closed = False
@@ -85,6 +89,7 @@ class KafkaReader:
     def _items_of(self, tp: Any, records: list[Any], stop: float = math.inf) -> Iterator[Sample | Rejected]:
         """Yield what is in the messages of one partition, up to the offset `stop`; the offset due goes with them."""
         offsets, item = self._offsets, self._item
+        self._known.begin(tp, records)
         for record in records:
             offset = record.offset
             if self._closed or offset >= stop:
@@ -97,6 +102,7 @@ class KafkaReader:
             else:
                 self._latest = record
                 yield item(record)
+        self._known.end(tp, records)
 
     def raw(self, origin: str) -> bytes | None:
         record = self._latest
@@ -233,6 +239,44 @@ class KafkaReader:
                 f"{partition_name(tp)}: offset {due} is due, and the broker has {begin} to {end}: "
                 + ("those before were deleted unread" if due < begin else "this is not the topic it was")
             )
+
+    def _recognise(self, ids: Mapping[str, str], begins: Mapping[Any, int]) -> None:
+        """Make sure that partitions, which begin where `begins` says, are of the topics that were read before.
+
+        `ids` are those of the topics, as far as they were known.
+
+        Raises
+        ------
+        SourceError
+            When they are of others of the same name.
+        TimeoutError
+            When no broker answered in time.
+
+        """
+        self._known.check_ids(self._cluster, ids)
+        if places := self._known.doubtful(self._cluster, ids, begins):
+            found = messages_at(
+                self.bootstrap_servers, self.client, places, seconds=self.timeout, keep_on=self._stop_if_closed
+            )
+            self._known.compare(found)
+
+    def _confirm(self, seconds: float = _CONFIRM) -> None:
+        """Make sure, before what was read counts, that it was read of the topics that were read before.
+
+        Messages are asked for by the topic's name. What its id is now, the brokers say: if it is what it was, what came
+        until now came from that topic. Where they say nothing in time, the next time decides.
+
+        Raises
+        ------
+        SourceError
+            When a topic is another one of the same name.
+
+        """
+        if self._consumer is None or not self._known.ids:
+            return
+        told = self._cluster.request_update()
+        wait_for(told, lambda: told.is_done, clock.monotonic() + seconds, lambda: None)
+        self._known.check(self._cluster)
 
     def _disconnect(self) -> None:
         raise NotImplementedError("each kind of reader lets go of its consumer in its own way")

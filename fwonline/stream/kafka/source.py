@@ -34,6 +34,10 @@ class KafkaSource(KafkaReader, Source):
     value) is no sample: it is counted in `n_tombstones` and passed over. Offsets are checked: one that comes twice or
     is missing ends the stream with an error, unless `gaps="allow"`.
 
+    Topics are known by their ids, or where brokers tell none (before 2.8), by the last message that was read of each
+    partition. Both go into the run's checkpoint (`identity`): a topic that was deleted and made anew is refused, however
+    many messages it has.
+
     The stream waits for a broker that is away and goes on when it is back. `close` may be called from a signal handler
     while the stream waits for messages: iteration then ends within a fraction of a second.
 
@@ -111,6 +115,11 @@ class KafkaSource(KafkaReader, Source):
     .. [1] `kafka-python <https://kafka-python.readthedocs.io>`_.
 
     """
+
+    _cure = (
+        "To learn it from its beginning, start over: `fwonline run --fresh`, or `resume=False` in Python; to go on, bring "
+        "the old topic back"
+    )
 
     def __init__(
         self,
@@ -190,6 +199,14 @@ class KafkaSource(KafkaReader, Source):
         self._offsets = offsets
 
     @property
+    def identity(self) -> dict[str, Any]:
+        self._confirm()
+        return self._known.state(self._offsets)
+
+    def recognise(self, identity: Any) -> None:
+        self._known.ids |= self._known.expect(self.name, identity, self._offsets)
+
+    @property
     def progress(self) -> float | None:
         if not self._stops:
             return None
@@ -229,6 +246,8 @@ class KafkaSource(KafkaReader, Source):
                         return
                     if records[-1].offset >= stop - 1:
                         self._unfinished.discard(tp)
+            if not self._closed:
+                self._confirm()
         except Closed:
             return
         except TimeoutError as error:
@@ -256,6 +275,7 @@ class KafkaSource(KafkaReader, Source):
             if self._stops is not None:
                 self._consumer.pause(*self._stops.keys() - self._unfinished)  # what comes now is not of this stream
             batch = self._consumer.poll(timeout_ms=1000 * SLICE)
+            self._known.check(self._cluster)
             if batch:
                 self._heard = clock.monotonic()
                 for tp in batch:
@@ -328,6 +348,7 @@ class KafkaSource(KafkaReader, Source):
         if gone := self._offsets.keys() - set(assigned):
             raise self._missing(f"{self.name}: a partition that was read before is not there: {min(gone)}")
         consumer.assign(assigned)
+        self._known.check(self._cluster)
         begins = self._ask(consumer.beginning_offsets, assigned, deadline)
         ends = self._ask(consumer.end_offsets, assigned, deadline)
         known = {tp.topic for tp in self._offsets}
@@ -338,6 +359,8 @@ class KafkaSource(KafkaReader, Source):
             due = self._offsets[tp]
             self._check_due(tp, due, begins[tp], ends[tp])
             consumer.seek(tp, due)
+        self._recognise(self._known.ids, begins)
+        self._known.learn(self._cluster, self.topics)
         self._begins |= begins
         self._ends |= ends
         if self.end == "latest" and self._stops is None:
