@@ -25,6 +25,9 @@ class Method(typing.Protocol):
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
         """Step and smoothing of step number k = 1, 2, ...; `unit`: an entry of a partition over a mean distance."""
 
+    def weight(self, n: int) -> float:
+        """What the smoothed X >= 0 counts, where X 1 = 1 counts 1, for n points."""
+
 
 class Mean:
     """The mean of what was seen of each pair, which is its distance, and 0 for a pair not seen; the steps of HCGM.
@@ -41,9 +44,16 @@ class Mean:
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
         return EXACT.eta(k), EXACT.beta(k, beta0 * unit)
 
+    def weight(self, n: int) -> float:
+        return 1.0
+
 
 class Momentum:
-    """Algorithm 1 of Locatello et al. 2019, on blocks scaled to be unbiased."""
+    """Algorithm 1 of Locatello et al. 2019, on blocks scaled to be unbiased.
+
+    X >= 0 counts n times, as in the authors' experiment: the squared norm of X -> X 1 is n, that of X -> X is 1, and
+    both constraints are then smoothed alike. (`Mean` does without: its distances are exact, and beta is small enough.)
+    """
 
     def see(self, state: Relaxation, chosen: NDArray[np.integer]) -> None:
         n, size, rho = state.n, chosen.size, momentum(state.steps + 1)
@@ -53,6 +63,9 @@ class Momentum:
 
     def steps(self, k: int, beta0: float, unit: float) -> tuple[float, float]:
         return STOCHASTIC.eta(k), STOCHASTIC.beta(k, beta0)
+
+    def weight(self, n: int) -> float:
+        return float(n)
 
 
 METHODS: dict[str, Method] = {"mean": Mean(), "shcgm": Momentum()}

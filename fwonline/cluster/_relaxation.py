@@ -133,10 +133,10 @@ class Relaxation:
         noise = self.rng.standard_normal(n)
         start[:n] = 0.5 / math.sqrt(noise @ noise) * noise + self.v[:n]
         start[:n] /= math.sqrt(start[:n] @ start[:n])
-        # v = D + (min(X, 0) + the symmetric part of (X 1 - 1) 1^T) / beta
+        # v = D + (weight min(X, 0) + the symmetric part of (X 1 - 1) 1^T) / beta
         a = (self.sums[:n] - 1.0) / (2.0 * beta)
         inner, _ = partition.combine(
-            self._g, self.x, self.d, n, self.x_scale, self.d_scale, 1.0 / beta, a, start, self._image
+            self._g, self.x, self.d, n, self.x_scale, self.d_scale, method.weight(n) / beta, a, start, self._image
         )
         theta, residual, products = lanczos.lowest(
             self._g, n, self._basis, self._image, *self._small, _TOLERANCE * math.sqrt(eta), _MOST_PRODUCTS

@@ -91,8 +91,8 @@ class STORC(FiniteSumOptimizer):
 
     The model is always the last complete epoch's result, as with :class:`SVRF`, whose docstring says what that means
     for predictions, ``minimize``, callbacks, monitors and ``gap``. Before the first epoch ends it is the vertex that
-    the first gradient asks for, or ``x0``. With the epochs of cases (a) and (b) a result is reached after 6, 14, 26, 42,
-    65, ... steps.
+    the first gradient asks for, or ``x0``. With the epochs of cases (a) and (b) a result is reached after 6, 14, 26,
+    42, 65, ... steps.
 
     Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps`` steps follow each; samples
     that come and go within an epoch join and leave the snapshot, so that the estimate stays unbiased.

@@ -54,7 +54,8 @@ def literal(P, method, *, k, beta0, batch, seed, steps):
             d *= 1 - rho
             d[block] += rho * N * (N - 1) / (batch * (batch - 1)) * D[block]
         rows = np.outer(X @ one - one, one)
-        V = d + (X - np.maximum(X, 0) + (rows + rows.T) / 2) / beta
+        weight = 1 if method == "mean" else N
+        V = d + (weight * (X - np.maximum(X, 0)) + (rows + rows.T) / 2) / beta
         rng.standard_normal(N)  # what the eigenvector's start takes
         v = np.linalg.eigh(V)[1][:, 0]
         X += eta * (k * np.outer(v, v) - X)

@@ -12,7 +12,7 @@ from tools.bench import completion, kmeans
 from tools.papers.cli import main
 
 
-@pytest.mark.parametrize(("name", "methods"), [("locatello-1", {"SHCGM", "SHCGM, beta0 0.03", "HCGM", "mean"}),
+@pytest.mark.parametrize(("name", "methods"), [("locatello-1", {"SHCGM", "SHCGM, beta0 10", "HCGM", "mean"}),
                                                ("locatello-4", {"SHCGM", "SFW", "hcgm"})])  # fmt: skip
 def test_figures(name, methods, tmp_path, capsys):
     pytest.importorskip("matplotlib")
