@@ -78,7 +78,9 @@ def test_without_ids_it_is_known_by_the_last_message_read(is_whole):
     assert again.doubtful(cluster(), ids, {HERE: at + 1}) == {}  # deleted since
     again.compare({HERE: Message(at, b"%d" % at)})
     for other in (Message(at, b"5"), Message(at, b"%d" % at, None), Message(at, b"%d" % at, timestamp=2)):
-        with pytest.raises(SourceError, match=rf"^t\[0\]@{at}: the message there is not the one that was read: .*Start"):
+        with pytest.raises(
+            SourceError, match=rf"^t\[0\]@{at}: the message there is not the one that was"
+        ):
             again.compare({HERE: other})
     for gone in (None, Message(at + 1)):
         with pytest.raises(SourceError, match=rf"^t\[0\]@{at}: the message that was read there is gone"):
@@ -111,7 +113,7 @@ def test_what_compaction_took_out_proves_nothing():
     ],
 )
 def test_an_identity_that_is_none_is_refused(state):
-    with pytest.raises(SourceError, match="^s: what the state says of its topics cannot be read"):
+    with pytest.raises(SourceError, match=r"^s: what the state says of its topics cannot be read"):
         KnownTopics("error", CURE).expect("s", state, [HERE])
 
 
@@ -173,10 +175,13 @@ def test_a_topic_that_was_made_anew_is_refused_also_amid_a_run(make_topic, real_
         assert [next(items).y for _ in range(3)] == [0, 1, 2]
         remake(real_kafka, topic)
         write(real_kafka, topic, range(100, 110))
+
+        def go_on_and_save():
+            return next(items), running.identity
+
         # At the next look at the stream, or where a message was had before the brokers told, before it counts.
         with pytest.raises(SourceError, match=f"^{topic}: this is not the topic that was read before: its id is "):
-            next(items)
-            running.identity  # noqa: B018
+            go_on_and_save()
     with source(real_kafka, topic) as again:
         again.seek(position)
         again.recognise(identity)

@@ -35,8 +35,8 @@ class KafkaSource(KafkaReader, Source):
     is missing ends the stream with an error, unless `gaps="allow"`.
 
     Topics are known by their ids, or where brokers tell none (before 2.8), by the last message that was read of each
-    partition. Both go into the run's checkpoint (`identity`): a topic that was deleted and made anew is refused, however
-    many messages it has.
+    partition. Both go into the run's checkpoint (`identity`): a topic that was deleted and made anew is refused,
+    however many messages it has.
 
     The stream waits for a broker that is away and goes on when it is back. `close` may be called from a signal handler
     while the stream waits for messages: iteration then ends within a fraction of a second.
@@ -117,8 +117,8 @@ class KafkaSource(KafkaReader, Source):
     """
 
     _cure = (
-        "To learn it from its beginning, start over: `fwonline run --fresh`, or `resume=False` in Python; to go on, bring "
-        "the old topic back"
+        "To learn it from its beginning, start over: `fwonline run --fresh`, or `resume=False` in Python; to go on, "
+        "bring the old topic back"
     )
 
     def __init__(
