@@ -307,9 +307,7 @@ def test_a_topic_that_was_made_anew_is_refused_with_both_offsets_where_they_were
         real_kafka.create_topic(pair.topics[1], PARTITIONS)
         write(pair, 100, first=100)
         admin.alter_group_offsets(pair.group, told)  # as of a member that committed behind the deletion
-    with pytest.raises(
-        SourceError, match=rf"^{pair.topics[1]}: this is not the topic .* another group, or del"
-    ):
+    with pytest.raises(SourceError, match=rf"^{pair.topics[1]}: this is not the topic .* another group, or del"):
         learn(pair)
     assert {place.note for place in places(pair).values()} == {offset.metadata for offset in told.values()}
 

@@ -78,9 +78,7 @@ def test_without_ids_it_is_known_by_the_last_message_read(is_whole):
     assert again.doubtful(cluster(), ids, {HERE: at + 1}) == {}  # deleted since
     again.compare({HERE: Message(at, b"%d" % at)})
     for other in (Message(at, b"5"), Message(at, b"%d" % at, None), Message(at, b"%d" % at, timestamp=2)):
-        with pytest.raises(
-            SourceError, match=rf"^t\[0\]@{at}: the message there is not the one that was"
-        ):
+        with pytest.raises(SourceError, match=rf"^t\[0\]@{at}: the message there is not the one that was"):
             again.compare({HERE: other})
     for gone in (None, Message(at + 1)):
         with pytest.raises(SourceError, match=rf"^t\[0\]@{at}: the message that was read there is gone"):
