@@ -83,6 +83,8 @@ def _run(options: argparse.Namespace) -> None:
             fresh=options.fresh,
             output=options.output,
             quiet=options.quiet,
+            allow_write=tuple(options.allow_write),
+            allow_env=tuple(options.allow_env),
         ),
     )
 
@@ -152,6 +154,21 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--fresh", action="store_true", help="start over, in place of the run that was there")
     run.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/NAME)")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    run.add_argument(
+        "--allow-write",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="let sinks and states write below DIR too, not in the run folder alone; may be repeated",
+    )
+    run.add_argument(
+        "--allow-env",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="let ${NAME} be read from the environment in bootstrap_servers and topics of sinks; may be repeated",
+    )
     run.set_defaults(command=_run)
 
     simulate = commands.add_parser(

@@ -55,7 +55,7 @@ def test_a_run_leaves_definition_log_predictions_checkpoint_and_summary(here, ca
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert lines[0] == "small: learning from Phishing"
-    assert re.match(r"samples 100  rate [\d,]+/s  Accuracy 0\.\d+  gap_estimate ", lines[1])
+    assert re.match(r"samples 100  rate [\d,.]+/s  Accuracy 0\.\d+  gap_estimate ", lines[1])
     assert lines[-2].startswith("samples 1,250  rate ")
     assert lines[-1] == "finished: 1,250 samples; to draw it: fwonline report runs/small"
     assert err == ""
@@ -323,9 +323,76 @@ def test_secrets_of_the_environment_are_filled_in_and_never_written(here, capsys
     (here / "kafka.toml").write_text((here / "kafka.toml").read_text().replace('"t"', '"t"\nstart = "${PASSWORD}"'))
     assert main(["run", "kafka.toml", "--fresh"]) == 2
     err = capsys.readouterr().err
-    assert "source.start: KafkaSource: " in err
-    assert "${PASSWORD}" in err
+    assert "source.start: '${PASSWORD}': the environment is filled in only under `client`, in `boot" in err
     assert "hunter2" not in err
+
+
+def test_what_the_environment_holds_is_not_in_the_summary_of_a_run_that_failed(here, monkeypatch, capsys):
+    pytest.importorskip("kafka")
+    monkeypatch.setenv("KAFKA", "127.0.0.1:1")
+    monkeypatch.setenv("ELSEWHERE", "127.0.0.1:2")
+    (here / "kafka.toml").write_text(KAFKA.format(server="${KAFKA}"))
+    assert main(["run", "kafka.toml"]) == 1
+    assert "no answer from 127.0.0.1:1" in capsys.readouterr().err  # whoever started it is told
+    assert summary_of(here / "runs" / "kafka")["error"].startswith("t: no answer from ${KAFKA} in 0.2 s")
+
+    (here / "kafka.toml").write_text(KAFKA.format(server="${ELSEWHERE}"))
+    assert main(["run", "kafka.toml", "--fresh"]) == 2
+    assert capsys.readouterr().err == (
+        "fwonline: kafka.toml:5: source.bootstrap_servers: the environment variable 'ELSEWHERE' is read only when "
+        "whoever runs the definition says so: --allow-env ELSEWHERE on the command line (allow_env in Python)\n"
+    )
+    assert main(["run", "kafka.toml", "--fresh", "--allow-env", "ELSEWHERE"]) == 1
+    assert "127.0.0.1:2" in capsys.readouterr().err
+    kept = b"".join(path.read_bytes() for path in (here / "runs" / "kafka").iterdir())
+    assert b"127.0.0.1:2" not in kept
+
+
+KAFKA = """
+model = {{ class = "FWClassifier", constraint = {{ class = "L1Ball", radius = 5.0 }} }}
+[source]
+class = "KafkaSource"
+bootstrap_servers = "{server}"
+topics = "t"
+timeout = 0.2
+"""
+
+
+@pytest.mark.parametrize("part", ["sinks", "dead_letter"])
+def test_a_definition_writes_where_the_command_line_lets_it(here, capsys, part):
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    out = str(elsewhere / "out.jsonl")
+    text = SMALL.replace("predictions.jsonl", out)
+    if part == "dead_letter":
+        text = SMALL.replace("run = { ", f'run = {{ dead_letter = "{out}", ')
+    assert main(["run", "small.toml", "--quiet", "--limit", "50"]) == 0
+    (here / "small.toml").write_text(text)
+    before = {path.name: path.read_bytes() for path in (here / "runs" / "small").iterdir()}
+    assert main(["run", "small.toml", "--fresh", "--limit", "50"]) == 2
+    err = capsys.readouterr().err
+    assert f"{out!r} is outside the run's folder {str(here / 'runs' / 'small')!r}" in err
+    assert "--allow-write DIR on the command line" in err
+    assert not list(elsewhere.iterdir())
+    # The run that was there is as it was.
+    assert {path.name: path.read_bytes() for path in (here / "runs" / "small").iterdir()} == before
+    assert main(["run", "small.toml", "--fresh", "--limit", "50", "--allow-write", str(elsewhere)]) == 0
+    assert list(elsewhere.iterdir()) == [elsewhere / "out.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["definition.toml", "log.jsonl", "summary.json"])
+def test_a_file_of_the_run_that_is_a_link_is_not_written_through(here, capsys, name):
+    assert main(["run", "small.toml", "--quiet", "--limit", "50"]) == 0
+    folder = here / "runs" / "small"
+    mine = here / "mine"
+    mine.write_bytes((folder / name).read_bytes())
+    (folder / name).unlink()
+    (folder / name).symlink_to(mine)
+    before = mine.read_bytes()
+    for how in ("--resume", "--fresh"):
+        assert main(["run", "small.toml", how, "--limit", "60"]) == 2
+        assert f"{name}: expected a file of the run, found a link" in capsys.readouterr().err
+    assert mine.read_bytes() == before
 
 
 def test_version_and_list(capsys):

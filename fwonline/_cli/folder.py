@@ -65,6 +65,19 @@ class RunFolder:
             raise FolderError(f"{self.path}: expected a folder for the run, found a file")
         if self.path.is_dir() and not self.is_run and {entry.name for entry in self.path.iterdir()} - {".lock"}:
             raise FolderError(f"{self.path}: this folder holds files but no run; choose another with --output")
+        self.refuse_links()
+
+    def refuse_links(self) -> None:
+        """Raise where a file of the run is a link: what is written to it would go elsewhere.
+
+        Raises
+        ------
+        FolderError
+            If so.
+        """
+        for path in (self.definition, self.log, self.summary):
+            if path.is_symlink():
+                raise FolderError(f"{path}: expected a file of the run, found a link; choose another with --output")
 
     def start_afresh(self, definition: str) -> None:
         """Make the folder that of a new run; what an earlier one left goes."""

@@ -29,6 +29,8 @@ class Options:
     fresh: bool = False
     output: Path | None = None
     quiet: bool = False
+    allow_write: tuple[Path, ...] = ()
+    allow_env: tuple[str, ...] = ()
 
 
 def run(path: Path, options: Options) -> Summary:
@@ -39,9 +41,13 @@ def run(path: Path, options: Options) -> Summary:
     DefinitionError, FolderError
         Before anything has run or been written.
     """
-    definition = load_definition(path)
+    definition = load_definition(path, allow_write=options.allow_write, allow_env=options.allow_env)
     folder = RunFolder(options.output or Path("runs") / definition.name)
     folder.refuse_foreign()
+    if definition.is_shared:  # its sinks write in the workers' folders
+        definition.check(folder.path / "worker-1", shared=folder.path)
+    else:
+        definition.check(folder.path)
     limit = options.limit or definition.limit
     if definition.is_shared:
         return _work(definition, folder, limit, path, options)
@@ -68,6 +74,7 @@ def _work(definition: StreamDefinition, group: RunFolder, limit: int | None, pat
         )
     group.join(definition)
     with group.worker() as folder:
+        folder.refuse_links()
         folder.start_afresh(definition.text)
         if options.quiet:
             with _warnings_through(View(definition.name, limit).warn):
@@ -136,7 +143,8 @@ def _run(
         try:
             summary = loop.run(limit)
         except Exception as error:
-            folder.write_summary(name=definition.name, state="failed", n=loop.n, error=str(error) or repr(error))
+            said = definition.hide(str(error) or repr(error))
+            folder.write_summary(name=definition.name, state="failed", n=loop.n, error=said)
             raise
         state = "interrupted" if summary.interrupted else "finished"
         folder.write_summary(name=definition.name, state=state, **summary.to_dict())
@@ -177,6 +185,8 @@ def _farewell(summary: Summary, folder: RunFolder, path: Path, options: Options,
             again += ["--limit", str(options.limit)]
         if options.output is not None:
             again += ["--output", str(options.output)]
+        for name, allowed in (("--allow-write", options.allow_write), ("--allow-env", options.allow_env)):
+            again += [word for value in allowed for word in (name, str(value))]
         lines.append(f"stopped at {summary.n:,} samples; to go on: {shlex.join(again)}")
     else:
         lines.append(f"finished: {summary.n:,} samples; to draw it: fwonline report {shlex.quote(str(folder.path))}")

@@ -16,6 +16,7 @@ from river.reco.base import Ranker
 
 from fwonline.exceptions import DefinitionError
 from fwonline.loop import _classes
+from fwonline.loop._permissions import REFERENCE, Permissions, is_secret
 from fwonline.loop._toml import KeyPath, Lines, dotted
 from fwonline.loop.event_loop import EventLoop
 from fwonline.loop.group import GroupLoop
@@ -27,7 +28,6 @@ from fwonline.stream.shared import SharedSource
 __all__ = ["Builder"]
 
 _SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group")
-_ENVIRONMENT = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")  # ${NAME} or, as in a shell, ${NAME:-default}
 _BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and these parameters of `EventLoop`.
 _LOOP = (
@@ -49,16 +49,29 @@ class _Unopened(Sink):
 
 
 class Builder:
-    """Turns the values of one definition into objects and keeps a list of what is wrong with them."""
+    """Turns the values of one definition into objects and keeps a list of what is wrong with them.
+
+    Where `opens` is false sinks are not opened: the definition is only checked.
+    """
 
     def __init__(
-        self, values: dict[str, Any], lines: Lines, path: Path, output: Path | None = None, shared: Path | None = None
+        self,
+        values: dict[str, Any],
+        lines: Lines,
+        path: Path,
+        output: Path | None = None,
+        shared: Path | None = None,
+        *,
+        permissions: Permissions,
+        opens: bool = False,
     ) -> None:
         self.values = values
         self.lines = lines
         self.path = path
         self.output = output
         self.shared = shared
+        self.permissions = permissions
+        self.opens = opens
         self.seed: int | None = None
         self.problems: dict[tuple[int, str], None] = {}  # (line, message), each once
         self.filled_in: dict[str, str] = {}  # what the environment gave -> ${NAME}, which is all that is ever shown
@@ -166,10 +179,10 @@ class Builder:
         for key, value in spec.items():
             if key in known and (expected := _classes.expected_type(known[key], value)):
                 self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
-        states = Path(str(spec.get("states", "states"))).expanduser()
+        states = self.written(str(spec.get("states", "states")), (*path, "states"), self.shared)
         # Sinks that are not opened cannot say whether they take part in a transaction.
-        transactional = self.output is not None and spec.get("transactional", False)
-        return {**spec, "transactional": transactional, "states": self.shared / states if self.shared else states}
+        transactional = self.opens and spec.get("transactional", False)
+        return {**spec, "transactional": transactional, "states": states}
 
     def section_model(self) -> Any:
         path: KeyPath = ("model",)
@@ -274,6 +287,8 @@ class Builder:
         for key, value in spec.items():
             if key != "class":
                 arguments[key] = self.value(value, (*path, key), cls, known.get(key))
+                if _is_path(known.get(key)) and not isinstance(value, str):  # a number would be an open file's
+                    arguments[key] = self.problem((*path, key), f"expected a string, found {_shown(value)}")
         if "seed" in known and "seed" not in arguments and self.seed is not None:
             arguments["seed"] = self.seed
         return self.call(cls, arguments, path)
@@ -299,6 +314,10 @@ class Builder:
         return "metric" if path[0] == "monitors" and len(path) <= 2 else str(path[-1])
 
     def value(self, value: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None = None) -> Any:
+        if _is_kafka(cls) and is_secret(path, value):
+            return self.problem(
+                path, 'a secret is not written in a definition: write "${NAME}", and set NAME in the environment'
+            )
         if isinstance(value, dict):
             if "class" in value:
                 return self.object(value, path)
@@ -314,30 +333,71 @@ class Builder:
         return value
 
     def string(self, value: str, path: KeyPath, cls: type, parameter: inspect.Parameter | None) -> Any:
-        if "kafka" in cls.__module__.split("."):
-            return self.filled(value, path)
+        if _is_kafka(cls):
+            return self.filled(value, path, cls)
         if "${" in value:
             return self.problem(path, "the environment is only filled in for Kafka sources and sinks")
-        if parameter is not None and "Path" in str(parameter.annotation) and value != "-":
-            folder = self.output if issubclass(cls, Sink) else self.path.parent
-            return value if folder is None else str(folder / Path(value).expanduser())
-        return value
+        if not _is_path(parameter):
+            return value
+        if issubclass(cls, Sink):
+            return self.written(value, path, self.output)
+        return value if value == "-" else self.located(value, path, self.path.parent)
 
-    def filled(self, value: str, path: KeyPath) -> Any:
+    def located(self, value: str, path: KeyPath, folder: Path | None) -> Any:
+        """A path that starts in `folder`, or as it is where there is none."""
+        try:
+            located = Path(value).expanduser()
+        except RuntimeError as error:  # ~somebody
+            return self.problem(path, str(error))
+        return str(located if folder is None else folder / located)
+
+    def written(self, value: str, path: KeyPath, folder: Path | None) -> Any:
+        """A path that will be written, if the definition may write there."""
+        located = self.located(value, path, folder)
+        if located is _BROKEN or folder is None:
+            return located
+        obstacle = self.permissions.obstacle(Path(located), folder)
+        return self.problem(path, obstacle) if obstacle else located
+
+    def filled(self, value: str, path: KeyPath, cls: type) -> Any:
+        """A string with what it takes from the environment; a reference where it is a secret's and nothing else."""
         broken = False
+        is_client = "client" in path[:-1]
+        # What else there is, names of topics and groups above all, is written to checkpoints and summaries.
+        is_kept = not is_client and path[-1] != "bootstrap_servers" and not (path[-1] == "topic" and _is_sink(cls))
+        if is_kept and "${" in value:
+            return self.problem(
+                path,
+                f"{value!r}: the environment is filled in only under `client`, in `bootstrap_servers` and in a sink's "
+                "`topic`: what stands elsewhere is written to the run's files",
+            )
 
         def replacement(match: re.Match[str]) -> str:
             nonlocal broken
-            if found := os.environ.get(match[1]):
+            name, default = match[1], match[2]
+            found = os.environ.get(name)
+            if found and not (is_client or self.permissions.may_read(name)):
+                broken = True
+                self.problem(
+                    path,
+                    f"the environment variable {name!r} is read only when whoever runs the definition says so: "
+                    f"--allow-env {name} on the command line (allow_env in Python)",
+                )
+                return ""
+            if found:
                 self.filled_in[found] = match[0]
                 return found
-            if match[2] is None:
+            if default is None:
                 broken = True
-                self.problem(path, f"the environment variable {match[1]!r} is not set")
-            return match[2] or ""
+                self.problem(path, f"the environment variable {name!r} is not set")
+            return default or ""
 
-        text = _ENVIRONMENT.sub(replacement, value)
-        return _BROKEN if broken else text
+        text = REFERENCE.sub(replacement, value)
+        if broken:
+            return _BROKEN
+        whole = REFERENCE.fullmatch(value)
+        # Read at each connection and kept nowhere; and the client's messages know that it is not to be shown.
+        return {"env": whole[1]} if is_client and whole and os.environ.get(whole[1]) else text
 
     def call(self, cls: type, arguments: dict[str, Any], path: KeyPath) -> Any:
         """``cls(**arguments)``, with what is wrong said in terms of the definition."""
@@ -362,7 +422,7 @@ class Builder:
                 self.problem(path, f"{cls.__name__} needs the key {name!r}")
         if len(self.problems) > before or any(value is _BROKEN for value in arguments.values()):
             return _BROKEN
-        if self.output is None and issubclass(cls, Sink):
+        if not self.opens and issubclass(cls, Sink):
             return _Unopened()
         positional = arguments.pop(spread, []) if spread else []
         try:
@@ -378,6 +438,18 @@ class Builder:
         """The key that an error speaks of first, if it names one; else the table."""
         words = re.findall(r"\w+", str(error))
         return next(((*path, word) for word in words if word in arguments), path)
+
+
+def _is_kafka(cls: type) -> bool:
+    return "kafka" in cls.__module__.split(".")
+
+
+def _is_sink(cls: type) -> bool:
+    return issubclass(cls, Sink)
+
+
+def _is_path(parameter: inspect.Parameter | None) -> bool:
+    return parameter is not None and "Path" in str(parameter.annotation)
 
 
 def _object_hint(key: str, value: Any) -> str:

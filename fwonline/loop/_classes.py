@@ -167,6 +167,7 @@ def expected_type(parameter: inspect.Parameter, value: Any) -> str:
         return "a number" if numeric and isinstance(value, str | bool) else ""
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     kinds = [kind for kind in (part.strip() for part in text.split("|")) if kind not in ("None", "NoneType")]
+    kinds = [kind for kind in kinds if not kind.startswith("os.PathLike")]  # no file holds one: it is a string there
     if not kinds or not all(kind in _TYPES for kind in kinds):
         return ""
     for kind in kinds:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from fwonline.exceptions import DefinitionError
 from fwonline.loop._builder import Builder
+from fwonline.loop._permissions import Permissions, hidden, is_secret
 from fwonline.loop._toml import KeyPath, Lines, dotted, parse
 from fwonline.loop.checkpoint import Checkpoint
 from fwonline.loop.event_loop import EventLoop
@@ -42,9 +43,16 @@ class StreamDefinition:
     A table ``group`` makes it the definition of a worker: several processes that run it share out the partitions of one
     stream (`GroupLoop`).
 
-    Relative paths of sources start at the definition's folder, those of sinks at the run folder. ``${NAME}`` and
-    ``${NAME:-default}`` are filled in from the environment in the settings of Kafka sources and sinks only, and what
-    they stand for is never written to the run folder.
+    Relative paths of sources start at the definition's folder, those of sinks at the run folder.
+
+    **A definition from a stranger** can do this and no more: read any file that you may read (``path`` of a source, a
+    certificate in ``client``), connect to the brokers that it names, send what it reads and predicts to topics there,
+    and let river fetch its data sets. It writes in the run folder only: a sink, a dead letter or ``states`` anywhere
+    else, links and ``..`` followed, is refused unless `allow_write` names the place. ``${NAME}`` and
+    ``${NAME:-default}`` are filled in from the environment for Kafka only: any variable under ``client``, where secrets
+    belong; in ``bootstrap_servers`` and a sink's ``topic`` the variable ``KAFKA`` and those that `allow_env` names; and
+    nowhere else. What they stand for is never written to the run folder. A password that is written out is refused. So
+    before you run it, read what its source reads, which brokers it names and which variables it sends them.
 
     Use `load_definition` to read one.
 
@@ -62,9 +70,10 @@ class StreamDefinition:
 
     name: str
     path: Path
-    text: str
-    values: dict[str, Any]
+    text: str = field(repr=False)
+    values: dict[str, Any] = field(repr=False)
     lines: Lines = field(repr=False, compare=False)
+    permissions: Permissions = field(default=Permissions(), repr=False, compare=False)
 
     @property
     def limit(self) -> int | None:
@@ -101,8 +110,8 @@ class StreamDefinition:
         """
         if not self.is_shared:
             raise DefinitionError(f"{self.path}: expected a table [group]: this definition is of a run on its own")
-        self.check()
-        builder = Builder(self.values, self.lines, self.path, Path(output), Path(shared))
+        self.check(output, shared=shared)
+        builder = self._builder(output, shared, opens=True)
         return cast(GroupLoop, builder.build(observers=observers))
 
     def build(
@@ -130,19 +139,40 @@ class StreamDefinition:
         """
         if self.is_shared:
             raise DefinitionError(f"{self.path}: a definition with a table [group] describes a worker: build_worker")
-        self.check()
-        builder = Builder(self.values, self.lines, self.path, Path(output))
+        self.check(output)
+        builder = self._builder(output, opens=True)
         return cast(EventLoop, builder.build(checkpoint=checkpoint, resume=resume, observers=observers))
 
-    def check(self) -> None:
+    def check(
+        self, output: str | os.PathLike[str] | None = None, *, shared: str | os.PathLike[str] | None = None
+    ) -> None:
         """Build everything but the sinks, which only have their keys checked: nothing is opened or read.
+
+        Parameters
+        ----------
+        output, shared
+            The folders of `build_worker`, where they are known: then what is to be written outside them is refused.
 
         Raises
         ------
         DefinitionError
             As `build` does.
         """
-        Builder(self.values, self.lines, self.path).build()
+        self._builder(output, shared).build()
+
+    def _builder(
+        self,
+        output: str | os.PathLike[str] | None = None,
+        shared: str | os.PathLike[str] | None = None,
+        *,
+        opens: bool = False,
+    ) -> Builder:
+        folders = (None if folder is None else Path(folder) for folder in (output, shared))
+        return Builder(self.values, self.lines, self.path, *folders, permissions=self.permissions, opens=opens)
+
+    def hide(self, text: str) -> str:
+        """Return `text` with ``${NAME}`` in place of what the definition takes from the environment."""
+        return hidden(text, self.values)
 
     def differences(self, other: StreamDefinition) -> list[str]:
         """What a run of `self` would have to change to be a run of `other`.
@@ -154,10 +184,15 @@ class StreamDefinition:
         found = []
         for key in sorted(before.keys() | after.keys(), key=dotted):
             if key not in _FREE and before.get(key, _ABSENT) != after.get(key, _ABSENT):
-                old = repr(before[key]) if key in before else "not set"
-                new = repr(after[key]) if key in after else "not set"
+                old, new = (_said(key, values) for values in (before, after))
                 found.append(f"{dotted(key)}: {old} before, {new} now")
         return found
+
+
+def _said(key: KeyPath, values: dict[KeyPath, Any]) -> str:
+    if key not in values:
+        return "not set"
+    return "***" if is_secret(key, values[key]) else repr(values[key])
 
 
 def _leaves(value: Any, path: KeyPath = ()) -> list[tuple[KeyPath, Any]]:
@@ -168,8 +203,22 @@ def _leaves(value: Any, path: KeyPath = ()) -> list[tuple[KeyPath, Any]]:
     return [(path, value)]
 
 
-def load_definition(path: str | os.PathLike[str]) -> StreamDefinition:
+def load_definition(
+    path: str | os.PathLike[str],
+    *,
+    allow_write: Iterable[str | os.PathLike[str]] = (),
+    allow_env: Iterable[str] = (),
+) -> StreamDefinition:
     """Read a stream definition and check all of it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    allow_write
+        Folders or files outside the run's folder that its sinks and states may write.
+    allow_env
+        Environment variables that it may read where no secret belongs.
 
     Raises
     ------
@@ -194,7 +243,7 @@ def load_definition(path: str | os.PathLike[str]) -> StreamDefinition:
     >>> summary.n_learned, round(summary.monitors["ROCAUC"], 1)
     (500, 0.9)
     """
-    definition = read_definition(path)
+    definition = replace(read_definition(path), permissions=Permissions.of(allow_write, allow_env))
     definition.check()
     return definition
 

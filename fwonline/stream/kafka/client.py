@@ -22,6 +22,7 @@ __all__ = ["ClientSettings", "Haste", "addresses", "connect", "kafka_python", "w
 _ATTEMPT = 2.0
 _SECRET_WORDS = ("password", "secret", "token")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_NO_PROTOCOL = f"client: expected a security_protocol among {listed(_PROTOCOLS)}"
 # Given to every client, unless the user's settings say otherwise: a broker that comes back is met within a second (30 s
 # by default).
 _DEFAULTS = {"reconnect_backoff_max_ms": 1000}
@@ -112,7 +113,7 @@ class ClientSettings:
         protocol = self._settings.get("security_protocol", _PROTOCOLS[0])
         if isinstance(protocol, str) and protocol not in _PROTOCOLS:
             # kafka-python takes any other word for PLAINTEXT
-            raise ValueError(f"client: expected a security_protocol among {listed(_PROTOCOLS)}, found {protocol!r}")
+            raise ValueError(f"{_NO_PROTOCOL}, found {protocol!r}")
 
     def __repr__(self) -> str:
         return f"<{', '.join(self._settings)}>"
@@ -128,10 +129,13 @@ class ClientSettings:
         Raises
         ------
         SourceError
-            When an environment variable is not set.
+            When an environment variable is not set, or no security_protocol is in it.
 
         """
-        return {name: _from_environment(name, value) for name, value in self._settings.items()}
+        resolved = {name: _from_environment(name, value) for name, value in self._settings.items()}
+        if resolved.get("security_protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
+            raise SourceError(f"{_NO_PROTOCOL} in the environment")
+        return resolved
 
     @property
     def hint(self) -> str:
