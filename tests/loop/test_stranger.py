@@ -90,9 +90,7 @@ def test_a_file_may_be_allowed_alone_and_paths_inside_go_anywhere_inside(load, r
 )
 def test_the_runs_own_files_are_not_for_sinks(load, run, name):
     definition = load(f'{RUN}sinks = [{{ class = "JSONLinesSink", path = "{name}" }}]')
-    with pytest.raises(
-        DefinitionError, match=r"sinks\[0\].path: .* is a name that the run keeps for a file"
-    ):
+    with pytest.raises(DefinitionError, match=r"sinks\[0\].path: .* is a name that the run keeps for a file"):
         definition.build(run)
 
 
