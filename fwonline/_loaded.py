@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import datetime
+import enum
 import inspect
 import math
 import typing
@@ -35,6 +37,7 @@ __all__ = [
     "instance",
     "like",
     "maybe_real",
+    "names",
     "owned",
     "positive_semidefinite",
     "real",
@@ -284,3 +287,43 @@ def _is_plain(value: typing.Any, seen: set[int], budget: list[int], level: int =
         seen.add(id(value))
         return budget[0] >= 0
     return True
+
+
+# Values that are what they look like: equal and hashed by themselves alone.
+_NAMES = (
+    str,
+    bytes,
+    int,
+    float,
+    bool,
+    complex,
+    type(None),
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    np.generic,
+)
+
+
+def names(owner: object, name: str, values: Iterable[typing.Any]) -> None:
+    """See that names are different ones, each equal to itself and to nothing strange.
+
+    Raises
+    ------
+    CheckpointError
+        Where they are not.
+    """
+    found = list(values)
+    if not all(_is_name(value, 0) for value in found):
+        fail(owner, name, "names: texts, numbers, dates or tuples of these")
+    if len(set(found)) < len(found):
+        fail(owner, name, "names that are all different")
+
+
+def _is_name(value: typing.Any, level: int) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return level < _MOST_LEVELS and all(_is_name(part, level + 1) for part in value)
+    return (type(value) in _PLAIN or isinstance(value, (*_NAMES, enum.Enum))) and value == value  # noqa: PLR0124  NaN
+
+
+_PLAIN = frozenset(_NAMES)

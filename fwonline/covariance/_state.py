@@ -8,7 +8,7 @@ import typing
 import numpy as np
 from scipy.linalg import lapack
 
-from fwonline import sets
+from fwonline import _loaded, sets
 from fwonline._kernels import lanczos, layout, symmetric
 from fwonline._kernels.room import check_room, longer
 from fwonline.covariance._methods import CLEAR, METHODS
@@ -297,24 +297,58 @@ class State:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        capacity = self.mean.size
-        fits = (
-            self.method_name in METHODS
-            and all(
-                type(v) is int and v >= 0 for v in (self.n, self.seen, self.steps, self.waiting, self.batch, self.rank)
-            )
-            and self.n <= capacity
-            and self.x.size == self.m.size == symmetric.size(capacity)
-            and self.y.size == (symmetric.size(capacity) if self.dual else 0)
-            and all(a.dtype == self.dtype_name and a.flags.c_contiguous for a in (self.x, self.m, self.y))
-            and self.dtype_name in LARGEST
-            and self.mean.dtype == np.float64
-            and self.waiting < self.batch
-        )
-        if not fits:
-            raise ValueError("the saved state of SHCGMCovariance is inconsistent: its arrays do not fit each other")
-        self._scratch(capacity)
+        self._check_sizes()
+        self._scratch(self.mean.size)
         self._buffers(64)
+
+    def _check_sizes(self) -> None:
+        """See that the arrays are of the types, and as long, as compiled functions and scratch take for granted."""
+        _loaded.choice(self, "method_name", METHODS)
+        _loaded.choice(self, "dtype_name", LARGEST)
+        _loaded.choice(self, "dual", (True, False))
+        _loaded.count(self, "rank", 1)
+        capacity = _loaded.array(self, "mean", np.float64, (None,)).size
+        size = symmetric.size(capacity)
+        for name, entries in (("x", size), ("m", size), ("y", size if self.dual else 0)):
+            _loaded.array(self, name, self.dtype_name, (entries,))
+        _loaded.count(self, "n", 0, capacity)
+
+    def _check_loaded(self) -> None:
+        self._check_sizes()
+        n, largest = self.n, LARGEST[self.dtype_name]
+        batch = _loaded.count(self, "batch", 1)
+        _loaded.count(self, "seen", 1 if n else 0)
+        _loaded.count(self, "steps")
+        _loaded.count(self, "waiting", 0, batch - 1)
+        _loaded.count(self, "products")
+        _loaded.real(self, "tolerance", 0.0, 1.0)
+        _loaded.generator(self, "rng")
+        # A square of a deviation is at most (2 largest)^2, and what is seen of the l1 norm a sum over all entries.
+        most = 8.0 * largest * largest
+        used = slice(symmetric.size(n))
+        for name in ("x", "m", "y"):
+            entries = getattr(self, name)
+            _loaded.require(self, name, not entries[used.stop :].any(), "zeros where no feature stands yet")
+            if name != "y":
+                _loaded.require(self, name, (np.abs(entries[used]) <= most).all(), f"values of at most {most:g}")
+        _loaded.array(self, "mean", np.float64, (None,), least=-1.001 * largest, most=1.001 * largest)
+        _loaded.require(self, "mean", not self.mean[n:].any(), "zeros where no feature stands yet")
+        rounding = 1e-4 if self.dtype_name == "float32" else 1e-9
+        _loaded.positive_semidefinite(self, "x", self.x, n, rounding)
+        for name in ("second_moment_trace", "empirical_l1", "clear_l1", "tau", "l1", "above", "square"):
+            _loaded.real(self, name, 0.0, 1.001 * most * max(n, 1) ** 2 * (most if name == "square" else 1.0))
+        _loaded.real(self, "n_above", 0.0, float(n) ** 2)
+        _loaded.require(self, "n_above", self.n_above.is_integer(), "a whole number")
+        total = 2.0 * float(np.abs(self.x[used]).sum(dtype=np.float64)) - self._trace_of_x()
+        _loaded.require(
+            self, "l1", abs(self.l1 - total) <= 10.0 * rounding * max(n, 1) * total, "the sum of the entries of x"
+        )
+        for name in ("gap", "lmo_error"):
+            _loaded.real(self, name, nan=True, inf=True)
+
+    def _trace_of_x(self) -> float:
+        rows = np.arange(1, self.n + 1)
+        return float(self.x[rows * (rows + 1) // 2 - 1].sum(dtype=np.float64))
 
 
 def _check_memory(n: int, width: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from river import base
 from river import utils as river_utils
 
+from fwonline import _loaded
 from fwonline._kernels import layout, memory
 from fwonline._merging import check_alike, shares
 from fwonline.covariance._estimate import Estimate
@@ -31,6 +32,11 @@ __all__ = ["SHCGMCovariance"]
 
 # Below this fraction of the empirical l1 norm the constraint cuts into the covariance itself.
 _LOW_FRACTION = 0.8
+# What the state holds of the parameters.
+_OF_PARAMETERS = (
+    *("method_name", "beta0", "batch", "rank", "dual", "dtype_name", "fading", "centre", "absent_is_mean"),
+    "fixed_dimension",
+)
 
 
 class SHCGMCovariance(base.Estimator, Estimate):
@@ -237,10 +243,25 @@ class SHCGMCovariance(base.Estimator, Estimate):
     def _supervised(self) -> bool:
         return False
 
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        if self._state.n != len(self._features):
-            raise ValueError("the saved state of SHCGMCovariance is inconsistent: features and matrix differ in size")
+    def _check_loaded(self) -> None:
+        fresh = _loaded.rebuilt(self)
+        _loaded.like(self, fresh)
+        state = _loaded.instance(self, "_state", State)
+        features = _loaded.instance(self, "_features", FeatureIndex)
+        _loaded.claim(self, "_state", "_features")
+        _loaded.like(state, fresh._state, *_OF_PARAMETERS)
+        state._check_loaded()
+        positions = features.positions
+        _loaded.require(
+            features,
+            "names",
+            len(features) == len(positions) == state.n
+            and all(positions.get(name) == j for j, name in enumerate(features.names)),
+            f"{state.n} names, as many as the matrix has rows",
+        )
+        if self.trace is not None:
+            most = (1.0 + (1e-3 if self.dtype == "float32" else 1e-6)) * self.trace
+            _loaded.require(state, "x", state._trace_of_x() <= most, f"a trace of at most {self.trace}")
 
     # --- learning ---------------------------------------------------------------------------------------------
 

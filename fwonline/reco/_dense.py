@@ -7,11 +7,13 @@ import typing
 
 import numpy as np
 
-from fwonline import sets
+from fwonline import _loaded, sets
 from fwonline._kernels import lowrank
+from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import check_room, longer, wider
 from fwonline.optim.schedules import STOCHASTIC, momentum
 from fwonline.reco._lmo import Oracle
+from fwonline.reco._problem import check_seen
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,8 @@ __all__ = ["Dense"]
 _TOLERANCE = 0.01
 # A radius that is not given: the nuclear norm of a constant matrix as large as the ratings, and half as much again.
 _ROOM_FOR_MORE = 1.5
+# What the ratings that there may be, of at most LARGEST each, can make of any number here.
+_MOST = LARGEST * 1e20
 
 
 class Dense:
@@ -126,6 +130,7 @@ class Dense:
 
     def _follow(self, ratings: Ratings) -> None:
         """Take in new users, items and ratings."""
+        self.make_room(*ratings.shape)
         if ratings.shape != self.seen:
             m, n = self.seen = ratings.shape
             self.u, self.v = longer(self.u, m), longer(self.v, n)
@@ -161,21 +166,43 @@ class Dense:
         self.d = np.zeros(ratings.y.size)
         self.d[kept] = 2.0 * (x[ratings.rows[kept], ratings.cols[kept]] - ratings.y[kept])
 
-    def fits(self, ratings: Ratings) -> bool:
-        """Whether the arrays have the shapes and types that steps on these ratings take for granted."""
-        arrays = (self.x, self.d, self.u, self.v)
-        return (
-            [array.ndim for array in arrays] == [2, 1, 1, 1]
-            and all(array.dtype == np.float64 for array in arrays)
-            and all(0 <= a <= b <= c for a, b, c in zip(self.seen, ratings.shape, self.x.shape, strict=True))
-            and (self.u.size, self.v.size) == self.seen
-        )
+    def check_loaded(self, ratings: Ratings, problem: Problem) -> None:
+        """See that this is a state that steps on these ratings can lead to."""
+        _loaded.like(self, Dense(), "with_biases")
+        _loaded.claim(self, "oracle")
+        _loaded.instance(self, "oracle", Oracle)._check_loaded()
+        steps = _loaded.count(self, "steps")
+        check_seen(self, ratings.shape, bool(steps))
+        m, n = self.seen
+        rooms = _loaded.array(self, "x", np.float64, (None, None)).shape
+        for have, size in zip(rooms, ratings.shape, strict=True):
+            _loaded.require(self, "x", have >= size, f"room for {ratings.shape}")
+        for name, size in (("u", m), ("v", n)):
+            vector = _loaded.array(self, name, np.float64, (size,))
+            _loaded.require(self, name, float(vector @ vector) <= 1.0 + 1e-6, "a vector of at most unit length")
+        _loaded.array(self, "d", np.float64, (None,), least=-_MOST, most=_MOST)
+        _loaded.real(self, "keep", 0.0, 1.0)
+        radius = _loaded.real(self, "radius", 0.0, _MOST)
+        _loaded.real(self, "weight", -radius, 0.0)
+        for name in ("gap", "loss"):
+            _loaded.real(self, name, nan=True, inf=True)
+        _loaded.require(self, "x", (np.abs(self.x) <= _MOST).all(), f"values of at most {_MOST:g}")
+        _loaded.require(self, "x", not self.x[m:].any() and not self.x[:, n:].any(), "zeros where nothing stands yet")
+        if problem.radius is not None and steps:
+            _loaded.require(self, "radius", radius == problem.radius, f"the radius given, {problem.radius}")
+            # The Frobenius norm, with what waits: at most the nuclear norm, and read without its decomposition.
+            norm = self.keep * float(np.linalg.norm(self.x)) - self.weight
+            if norm > radius:
+                norm = float(np.linalg.norm(self.values(*np.ogrid[:m, :n])))
+            _loaded.require(self, "x", norm <= (1.0 + 1e-6) * radius, f"a matrix in the ball of radius {radius}")
 
     def __getstate__(self) -> dict:
         return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
+        _loaded.instance(self, "oracle", Oracle)
+        _loaded.array(self, "x", np.float64, (None, None))
         self._scratch()
 
 

@@ -7,11 +7,13 @@ import typing
 
 import numpy as np
 
-from fwonline import sets
+from fwonline import _loaded, sets
 from fwonline._kernels import lowrank
+from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import longer, wider
 from fwonline.optim.schedules import EXACT
 from fwonline.reco._lmo import Oracle
+from fwonline.reco._problem import check_seen
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +34,10 @@ _TOLERANCE = 0.7
 # A radius that is not given grows by this factor as long as ratings not learned yet say that the iterate is too small.
 _GROWTH = 1.05
 _FORGET = 0.9
+# Steps shrink the scale until the next compaction, some hundred steps later: one that is smaller is none.
+_LEAST_SCALE = 1e-30
+# What the ratings that there may be, of at most LARGEST each, can make of a radius.
+_MOST_RADIUS = LARGEST * 1e20
 
 
 class Factored:
@@ -107,6 +113,7 @@ class Factored:
 
     def _follow(self, ratings: Ratings) -> None:
         """Take in new ratings, and see what X says of ratings it has not met."""
+        self.make_room(*ratings.shape)
         if self.rank == self.left.shape[1]:
             self._compact(_CUT)
             self._refit(ratings)
@@ -220,16 +227,37 @@ class Factored:
         self._g = np.zeros(self.fit.size, self.oracle.precision)
         self._refit(ratings)
 
-    def fits(self, ratings: Ratings) -> bool:
-        """Whether the arrays have the shapes and types that steps on these ratings take for granted."""
-        arrays = (self.left, self.right, self.fit)
-        rooms = len(self.left), len(self.right)
-        return (
-            [array.ndim for array in arrays] == [2, 2, 1]
-            and all(array.dtype == np.float64 for array in arrays)
-            and all(0 <= a <= b <= c for a, b, c in zip(self.seen, ratings.shape, rooms, strict=True))
-            and 0 <= self.rank <= self.left.shape[1] == self.right.shape[1]
-            and 0 <= self.fitted <= min(ratings.count, self.fit.size)
+    def check_loaded(self, ratings: Ratings, problem: Problem) -> None:
+        """See that this is a state that steps on these ratings can lead to."""
+        _loaded.like(self, Factored(), "with_biases")
+        _loaded.claim(self, "oracle")
+        _loaded.instance(self, "oracle", Oracle)._check_loaded()
+        steps = _loaded.count(self, "steps")
+        check_seen(self, ratings.shape, bool(steps))
+        columns = _loaded.array(self, "left", np.float64, (None, None)).shape[1]
+        _loaded.array(self, "right", np.float64, (None, columns))
+        for name, size in zip(("left", "right"), ratings.shape, strict=True):
+            _loaded.require(self, name, len(getattr(self, name)) >= size, f"at least {size} rows")
+        _loaded.require(self, "left", columns > 0, "room for a column")
+        rank = _loaded.count(self, "rank", 1 if steps else 0, columns if steps else 0)
+        scale = _loaded.real(self, "scale", _LEAST_SCALE, 1.0)
+        size = _loaded.array(self, "fit", np.float64, (None,)).size
+        _loaded.count(self, "fitted", 0, min(ratings.count, size))
+        _loaded.real(self, "growth", 1.0, LARGEST)
+        radius = _loaded.real(self, "radius", 0.0, _MOST_RADIUS)
+        for name in ("_agree", "_square", "gap", "loss"):
+            _loaded.real(self, name, nan=True, inf=True)
+        if problem.radius is not None and steps:
+            _loaded.require(self, "radius", radius == problem.radius, f"the radius given, {problem.radius}")
+        # The nuclear norm is at most the sum of those of the columns.
+        sizes = (np.linalg.norm(array[:, :rank], axis=0) for array in (self.left, self.right))
+        with np.errstate(over="ignore"):
+            total = scale * float(np.prod(list(sizes), axis=0).sum())
+        _loaded.require(self, "left", total <= (1.0 + 1e-6) * radius, f"a matrix in the ball of radius {radius}")
+        # An entry is at most as large as the nuclear norm.
+        fit = np.abs(self.fit[: self.fitted]).max(initial=0.0)
+        _loaded.require(
+            self, "fit", fit <= (1.0 + 1e-6) * radius, f"entries of a matrix in the ball of radius {radius}"
         )
 
     def __getstate__(self) -> dict:
@@ -237,4 +265,4 @@ class Factored:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        self._g = np.zeros(self.fit.size, self.oracle.precision)
+        self._g = np.zeros(_loaded.array(self, "fit", np.float64, (None,)).size, Oracle.precision)

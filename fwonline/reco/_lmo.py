@@ -7,6 +7,7 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import lowrank
 
 if typing.TYPE_CHECKING:
@@ -16,6 +17,8 @@ __all__ = ["Oracle"]
 
 # Sizes whose squares, and sums of these, single precision holds with room to spare.
 _LEAST, _MOST = 1e-9, 1e9
+# Gradients are smaller than its inverse: sums of products of ratings, each of which is at most 1e100.
+_LEAST_UNIT = 1e-250
 _BASIS = 40
 _MOST_PRODUCTS = 400
 _NOISE = 0.5
@@ -101,3 +104,11 @@ class Oracle:
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         self._room(0, 0)
+
+    def _check_loaded(self) -> None:
+        _loaded.like(self, Oracle(), "precision")
+        v = _loaded.array(self, "v", np.float64, (None,))
+        _loaded.require(self, "v", not v.size or abs(float(v @ v) - 1.0) <= 1e-6, "a unit vector")
+        _loaded.real(self, "unit", _LEAST_UNIT, 1.0 / _LEAST_UNIT)
+        _loaded.count(self, "products")
+        _loaded.real(self, "error", nan=True, inf=True)

@@ -6,7 +6,9 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import lowrank
+from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import longer
 
 if typing.TYPE_CHECKING:
@@ -20,6 +22,8 @@ __all__ = ["DAMPING", "Index", "Ratings"]
 DAMPING = 5.0
 # Rounds of fitting biases anew after which they hardly move.
 _SWEEPS = 10
+# A bias is a damped mean of what is left of ratings, and one and the other may lean on each other.
+_MOST_BIAS = 1e6 * LARGEST
 # Ratings are put into the order of rows once those that came since are more than one in so many.
 _FEW = 8
 
@@ -56,7 +60,16 @@ class Index:
         return {"names": list(self.positions)}
 
     def __setstate__(self, state: dict) -> None:
-        self.positions = {name: k for k, name in enumerate(state["names"])}
+        names = state["names"]
+        if type(names) is not list:
+            _loaded.fail(self, "names", "a list", type(names).__name__)
+        self.positions = {name: k for k, name in enumerate(names)}
+
+    def _check_loaded(self) -> None:
+        _loaded.names(self, "names", self.positions)
+        # A name that came twice has left its first position to none.
+        is_whole = all(k == position for k, position in enumerate(self.positions.values()))
+        _loaded.require(self, "names", is_whole, "names that are all different")
 
 
 class Ratings:
@@ -177,21 +190,54 @@ class Ratings:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        m, n = self.shape
-        rows, cols = self.rows[: self.count], self.cols[: self.count]
-        fits = (
-            self.rows.size == self.cols.size == self.y.size >= self.count >= self.arranged >= 0
-            and self.rows.dtype == self.cols.dtype == np.uint32
-            and self.of_user.size == self.n_user.size >= m
-            and self.of_item.size == self.n_item.size >= n
-            and (not self.count or (rows.max() < m and cols.max() < n))
-            and bool((rows[1 : self.arranged] >= rows[: max(self.arranged - 1, 0)]).all())
-        )
-        if not fits:
-            raise ValueError("the saved ratings are inconsistent: their arrays do not fit each other")
+        self._check_sizes()
+        # What is written there decides where others are read: nothing else of the file may hold the same memory.
+        _loaded.owned(self, "rows", "cols")
         self._fill_table()
         self._find_starts()
         self._one = _one()
+
+    def _check_sizes(self) -> None:
+        """See that all that stands for a position is one."""
+        _loaded.instance(self, "users", Index)
+        _loaded.instance(self, "items", Index)
+        m, n = self.shape
+        room = _loaded.array(self, "y", np.float64, (None,)).size
+        _loaded.require(self, "y", room > 0, "room for a rating")
+        count = _loaded.count(self, "count", 0, room)
+        arranged = _loaded.count(self, "arranged", 0, count)
+        for name, size in (("rows", m), ("cols", n)):
+            positions = _loaded.array(self, name, np.uint32, (room,))[:count]
+            _loaded.require(self, name, not count or positions.max() < size, f"positions below {size}")
+        rows = self.rows[:arranged]
+        _loaded.require(self, "rows", (rows[1:] >= rows[:-1]).all(), "the arranged ones in ascending order")
+        for of, number, size in (("of_user", "n_user", m), ("of_item", "n_item", n)):
+            have = _loaded.array(self, of, np.float64, (None,)).size
+            _loaded.require(self, of, have >= size, f"one for each of {size}")
+            _loaded.array(self, number, np.float64, (have,))
+
+    def _check_loaded(self) -> None:
+        _loaded.like(self, Ratings())
+        _loaded.claim(self, "users", "items")
+        for index in (self.users, self.items):
+            index._check_loaded()
+        self._check_sizes()
+        kept, (m, n) = slice(self.count), self.shape
+        pairs = self.rows[kept].astype(np.int64) << 32 | self.cols[kept]
+        _loaded.require(self, "rows", np.unique(pairs).size == self.count, "each pair of user and item once")
+        y = self.y[kept]
+        _loaded.require(self, "y", (np.abs(y) <= LARGEST).all(), f"ratings of at most {LARGEST:g} in size")
+        # Ratings that others have replaced are part of the rounding of what is left.
+        _loaded.real(self, "mean", -1.001 * LARGEST, 1.001 * LARGEST)
+        for of, number, positions, size in (
+            ("of_user", "n_user", self.rows[kept], m),
+            ("of_item", "n_item", self.cols[kept], n),
+        ):
+            numbers = np.bincount(positions, minlength=getattr(self, number).size)
+            _loaded.require(self, number, (getattr(self, number) == numbers).all(), "how many ratings each has")
+            biases = getattr(self, of)
+            _loaded.require(self, of, not biases[size:].any(), "zeros where nothing stands yet")
+            _loaded.require(self, of, (np.abs(biases) <= _MOST_BIAS).all(), f"biases of at most {_MOST_BIAS:g}")
 
 
 def _one() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:

@@ -10,6 +10,7 @@ import typing
 import numpy as np
 from river.reco.base import Ranker
 
+from fwonline import _loaded
 from fwonline._kernels.layout import LARGEST
 from fwonline._merging import check_alike
 from fwonline.exceptions import SampleError
@@ -415,10 +416,20 @@ class SHCGMCompletion(Ranker):
             x = x + self._ratings.biases(rows, cols)
         return float(np.linalg.norm(self._problem.outside(x))), float(np.linalg.norm(x))
 
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        if not self._state.fits(self._ratings):
-            raise ValueError("the saved state of SHCGMCompletion is inconsistent: its arrays do not fit its ratings")
+    def _check_loaded(self) -> None:
+        fresh = _loaded.rebuilt(self)
+        _loaded.like(self, fresh, "_problem")
+        for name in ("_problem", "_ratings", "_state"):
+            _loaded.instance(self, name, type(getattr(fresh, name)))
+        _loaded.claim(self, "_ratings", "_state")
+        _loaded.generator(self, "_noise")
+        _loaded.count(self, "_waiting")
+        ratings, problem = self._ratings, self._problem
+        ratings._check_loaded()
+        y = ratings.y[: ratings.count]
+        is_inside = ((y >= problem.lower) & (y <= problem.upper)).all()
+        _loaded.require(ratings, "y", is_inside, f"ratings from {problem.lower} to {problem.upper}")
+        self._state.check_loaded(ratings, problem)
 
 
 def _plain(names: list) -> bool:

@@ -11,9 +11,9 @@ from literal import project_l1, project_spectrahedron, running_mean, shcgm
 from river import base, checks, covariance, preprocessing
 
 from fwonline._kernels import room
-from fwonline.covariance import SHCGMCovariance, _state
+from fwonline.covariance import SHCGMCovariance
 from fwonline.datasets import BlockCovariance
-from fwonline.exceptions import SampleError
+from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.loop import codec
 
 
@@ -506,23 +506,98 @@ def test_a_copy_goes_on_to_the_bit(settings, copy):
     assert model.gap == again.gap
 
 
-def test_a_damaged_state_is_refused():
+def set_x(entry, value):
+    def damage(model):
+        model._state.x[entry] = value
+
+    return damage
+
+
+DAMAGES = {
+    **{
+        f"{name} = {value!r:.30}": (name, value)
+        for name, value in (
+            ("n", 100),
+            ("n", -1),
+            ("n", True),
+            ("n", 1),
+            ("x", np.zeros(2)),
+            ("x", np.zeros((6, 6))),
+            ("x", None),
+            ("m", np.zeros(36, np.float32)),
+            ("m", np.full(36, np.nan)),
+            ("y", np.ones(3)),
+            ("mean", np.zeros(9)),
+            ("mean", np.full(8, np.inf)),
+            ("waiting", 5),
+            ("waiting", 0.0),
+            ("batch", 0),
+            ("batch", 2),
+            ("seen", 1 << 60),
+            ("steps", -1),
+            ("rank", 1 << 40),
+            ("dtype_name", "float32"),
+            ("method_name", "shcgm"),
+            ("dual", True),
+            ("tau", math.nan),
+            ("l1", 1e9),
+            ("n_above", 0.5),
+            ("second_moment_trace", -1.0),
+            ("rng", None),
+            ("fixed_dimension", 3),
+        )
+    },
+    "x not semidefinite": set_x(1, 50.0),
+    "x of a negative variance": set_x(2, -1.0),
+    "x of a feature to come": set_x(7, 1.0),
+}
+
+
+def damaged(model, damage):
+    if callable(damage):
+        damage(model)
+    else:
+        setattr(model._state, *damage)
+    return codec.dumps(model)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_state_is_refused(damage):
     model = SHCGMCovariance(seed=0)
-    model.update({"a": 1.0, "b": 2.0})
-    good = model._state.__getstate__()
-    for name, value in {
-        "n": 100,
-        "x": np.zeros(2),
-        "m": np.zeros(36, np.float32),
-        "waiting": 5,
-        "batch": 0,
-        "y": np.ones(3),
-    }.items():
-        with pytest.raises(ValueError, match="inconsistent"):
-            _state.State.__new__(_state.State).__setstate__({**good, name: value})
-    model._features.names.append("c")
-    with pytest.raises(ValueError, match="inconsistent"):
-        pickle.loads(pickle.dumps(model))
+    for _ in range(3):
+        model.update({"a": 1.0, "b": 2.0})
+        model.update({"a": 1.5, "b": -2.0})
+    codec.loads(codec.dumps(model))
+    with pytest.raises(CheckpointError, match=r"State|rng"):
+        codec.loads(damaged(model, damage))
+
+
+def test_damaged_parameters_and_names_are_refused():
+    model = SHCGMCovariance(trace=100.0, seed=0)
+    for a in (1.0, 2.0, 5.0):
+        model.update({"a": a, "b": -a})
+    for name, value in {"trace": math.nan, "batch": 10**30, "rank": -1, "dtype": "object", "trace ": 1e-3}.items():
+        other = codec.loads(codec.dumps(model))
+        setattr(other, name.strip(), value)
+        with pytest.raises(CheckpointError, match=r"SHCGMCovariance|State"):
+            codec.loads(codec.dumps(other))
+    for names in (["a"], ["a", "b", "c"], ["a", "a"], ["b"] * 9):
+        other = codec.loads(codec.dumps(model))
+        other._features.names = names
+        with pytest.raises(CheckpointError, match="names"):
+            codec.loads(codec.dumps(other))
+
+
+def test_two_estimates_cannot_have_one_state_or_one_index():
+    one, other = SHCGMCovariance(seed=0), SHCGMCovariance(seed=0)
+    for model in (one, other):
+        model.update({"a": 1.0, "b": 2.0})
+    codec.loads(codec.dumps([one, other, one]))
+    for name in ("_state", "_features"):
+        twin = codec.loads(codec.dumps(other))
+        setattr(twin, name, getattr(one, name))
+        with pytest.raises(CheckpointError, match=f"{name}: expected an object that no other has"):
+            codec.loads(codec.dumps([one, twin]))
 
 
 def test_cloning_keeps_the_parameters_and_forgets_the_rest():

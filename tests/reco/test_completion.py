@@ -14,7 +14,7 @@ from river.reco.base import Ranker
 
 from fwonline import datasets, reco
 from fwonline._kernels import lowrank, room
-from fwonline.exceptions import SampleError
+from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.loop import EventLoop, codec
 from fwonline.monitors import Feasibility, Metric
 from fwonline.reco import _dense, _factored, _lmo, _ratings
@@ -522,38 +522,121 @@ def test_a_user_who_rated_everything_in_any_order():
     assert whole(ours) == pytest.approx(expected, abs=1e-6)
 
 
+def filled(dtype, *entries, size=64):
+    array = np.zeros(size, dtype)
+    array[: len(entries)] = entries
+    return array
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         {"arranged": 8},  # the rows do not ascend
         {"count": 99},
         {"count": -1},
+        {"count": 7},
         {"rows": np.arange(8, dtype=np.uint32)},
+        {"rows": filled(np.uint32, 0, 1, 2, 0, 1, 2, 0, 3)},
+        {"rows": filled(np.uint32, 0, 1, 2, 0, 1, 2, 0, 0)},  # one pair twice
+        {"rows": filled(np.int64, 0, 1, 2, 0, 1, 2, 0, 1)},
         {"cols": np.full(64, 3, dtype=np.uint32)},
-        {"n_user": np.zeros(2)},
         {"y": np.zeros(5)},
+        {"y": np.zeros(0), "rows": np.zeros(0, np.uint32), "cols": np.zeros(0, np.uint32), "count": 0},
+        {"y": filled(float, math.nan)},
+        {"y": filled(float, 9.0)},  # out of the box
+        {"mean": math.inf},
+        {"mean": 3},
+        {"n_user": np.zeros(2)},
+        {"n_user": filled(float, 3, 3, 3, size=8)},
+        {"of_user": filled(float, math.nan, size=8)},
+        {"of_item": filled(float, 0, 0, 0, 1, size=8)},  # of an item to come
+        {"users": None},
     ],
 )
 def test_saved_ratings_that_do_not_fit_each_other_are_refused(damage):
     ours = model(batch=1000)
     ours.store([0, 1, 2, 0, 1, 2, 0, 1], [0, 0, 0, 1, 1, 1, 2, 2], [3.0] * 8)
-    state = ours._ratings.__getstate__()
-    _ratings.Ratings().__setstate__(dict(state))
-    with pytest.raises(ValueError, match="the saved ratings are inconsistent"):
-        _ratings.Ratings().__setstate__(state | damage)
+    codec.loads(codec.dumps(ours))
+    vars(ours._ratings).update(damage)
+    with pytest.raises(CheckpointError, match="Ratings"):
+        codec.loads(codec.dumps(ours))
+
+
+@pytest.mark.parametrize(
+    "names", [["a", "a", "b"], ["a", "b"], ["a", "b", math.nan], range(10**12), ("a", "b", "c"), [["a"], "b", "c"]]
+)
+def test_saved_names_that_do_not_fit_are_refused(names, monkeypatch):
+    ours = model(batch=1000)
+    ours.store(["a", "b", "c"], [0, 0, 0], [3.0] * 3)
+    codec.loads(codec.dumps(ours))
+    monkeypatch.setattr(_ratings.Index, "__getstate__", lambda index: {"names": names})
+    with pytest.raises(CheckpointError):
+        codec.loads(codec.dumps(ours))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_saved_iterates_that_do_not_fit_their_ratings_are_refused(method):
     ours = model(method)
     ours.learn_arrays(*ratings(200)[:3])
-    copy.deepcopy(ours)
+    codec.loads(codec.dumps(ours))
+    m, n = ours._state.seen
     damages = {
-        "hcgm": {"left": np.zeros((3, 32)), "right": np.zeros((90, 3)), "rank": 33, "fitted": 999, "fit": np.zeros(3)},
-        "shcgm": {"x": np.zeros((3, 3)), "u": np.zeros(3), "d": np.zeros(300, np.float32), "seen": (99, 99)},
+        "hcgm": {
+            "left": [np.zeros((3, 32)), np.zeros((m, 0)), np.full((m, 32), 1e9), np.zeros((32, m)).T],
+            "right": [np.zeros((90, 3)), np.full((n, 32), np.nan)],
+            "rank": [33, 0, -1, 1.0],
+            "scale": [0.0, -1.0, 1e-300],
+            "fitted": [999],
+            "fit": [np.zeros(3), np.full(512, 1e9)],
+            "with_biases": [False],
+        },
+        "shcgm": {
+            "x": [np.zeros((3, 3)), np.full((m, n), 1e200), np.zeros((n, m)).T],
+            "u": [np.zeros(3), np.full(m, 1e9)],
+            "d": [np.zeros(300, np.float32)],
+            "keep": [2.0],
+            "weight": [1.0],
+        },
     }
-    for name, value in damages[method].items():
-        other = copy.deepcopy(ours)
-        setattr(other._state, name, value)
-        with pytest.raises(ValueError, match="the saved state of SHCGMCompletion is inconsistent"):
-            pickle.loads(pickle.dumps(other))
+    both = {
+        "seen": [(99, 99), (m, n + 1), (0, n), [m, n], (m, float(n))],
+        "steps": [-1, 1 << 60],
+        "radius": [math.nan, -1.0],
+        "oracle": [None, _oracle(v=np.zeros(n + 1)), _oracle(v=np.full(n, 1e9)), _oracle(unit=0.0)],
+    }
+    for name, values in {**damages[method], **both}.items():
+        for value in values:
+            other = codec.loads(codec.dumps(ours))
+            setattr(other._state, name, value)
+            with pytest.raises(CheckpointError, match=r"Factored|Dense|Oracle"):
+                codec.loads(codec.dumps(other))
+
+
+def _oracle(**changes):
+    made = _lmo.Oracle()
+    vars(made).update(changes)
+    return made
+
+
+def test_damaged_parameters_are_refused():
+    ours = model(radius=9.0)
+    ours.learn_arrays(*ratings(200)[:3])
+    for name, value in {"radius": 5.0, "lower": math.nan, "batch": 7, "method": "shcgm", "_waiting": -1}.items():
+        other = codec.loads(codec.dumps(ours))
+        setattr(other, name, value)
+        with pytest.raises(CheckpointError, match="SHCGMCompletion"):
+            codec.loads(codec.dumps(other))
+    other = codec.loads(codec.dumps(ours))
+    other._ratings.items = other._ratings.users
+    with pytest.raises(CheckpointError, match="Ratings"):
+        codec.loads(codec.dumps(other))
+
+
+def test_what_names_ratings_has_memory_of_its_own():
+    """Another object of the file that is a view of it would move ratings to users that there are not."""
+    ours = model(batch=1000)
+    ours.store([0, 1], [0, 1], [3.0, 3.0])
+    rows = ours._ratings.rows
+    loaded, view = codec.loads(codec.dumps([ours, rows[:3]]))
+    assert view.tolist() == [0, 1, 0]
+    assert not np.shares_memory(view, loaded._ratings.rows)
