@@ -7,7 +7,9 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import lanczos, partition, symmetric
+from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import check_room, longer, wider
 from fwonline.cluster._methods import METHODS
 from fwonline.cluster._rounding import squares
@@ -23,6 +25,8 @@ _MOST_PRODUCTS = 400
 _TOLERANCE = 0.1
 # D is kept as a multiple of what is stored; before that factor underflows it is multiplied in.
 _LEAST_SCALE = 1e-100
+# What steps, one after another, may have added up to.
+_ROUNDING = 1e-7
 
 
 class Relaxation:
@@ -214,16 +218,56 @@ class Relaxation:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        capacity = len(self.points)
-        fits = (
-            self.method in METHODS
-            and 0 <= self.n <= capacity == self.sums.size == self.v.size
-            and self.x.size == self.d.size == symmetric.size(capacity)
-            and all(a.dtype == np.float64 and a.flags.c_contiguous for a in (self.points, self.x, self.d, self.sums))
-        )
-        if not fits:
-            raise ValueError("the saved state of SHCGMKMeans is inconsistent: its arrays do not fit each other")
+        self._check_sizes()
         self._scratch()
+
+    def _check_sizes(self) -> None:
+        """See that the arrays are as long as compiled functions and scratch take for granted."""
+        capacity = len(_loaded.array(self, "points", np.float64, (None, None), least=-LARGEST, most=LARGEST))
+        _loaded.count(self, "n", 0, capacity)
+        for name in ("x", "d"):
+            _loaded.array(self, name, np.float64, (symmetric.size(capacity),))
+        for name in ("sums", "v"):
+            _loaded.array(self, name, np.float64, (capacity,))
+
+    def _check_loaded(self) -> None:
+        self._check_sizes()
+        n, clusters = self.n, _loaded.count(self, "n_clusters", 2)
+        _loaded.choice(self, "method", METHODS)
+        _loaded.count(self, "batch", 2)
+        _loaded.real(self, "beta0", 0.0)
+        _loaded.generator(self, "rng")
+        steps = _loaded.count(self, "steps")
+        _loaded.count(self, "products")
+        _loaded.require(self, "steps", not steps or n > clusters, f"none before there are {clusters + 1} points")
+        scale = _loaded.real(self, "x_scale", _LEAST_SCALE, 1.0 / _LEAST_SCALE)
+        of_d = _loaded.real(self, "d_scale", _LEAST_SCALE, 1.0 / _LEAST_SCALE)
+        for name in ("gap", "lmo_error"):
+            _loaded.real(self, name, nan=True, inf=True)
+        used = slice(symmetric.size(n))
+        for name in ("x", "d", "sums", "v"):
+            rest = getattr(self, name)[n if name in ("sums", "v") else used.stop :]
+            _loaded.require(self, name, not rest.any(), "zeros where no point stands yet")
+        _loaded.require(self, "points", not self.points[n:].any(), "zeros where no point stands yet")
+        # A squared distance, and as much again where few pairs stand for all.
+        most = 4.0 * LARGEST * LARGEST * max(self.points.shape[1], 1) * max(n, 1) ** 2
+        d = self.d[used]
+        _loaded.require(self, "d", ((d >= 0.0) & (of_d * d <= most)).all(), f"values from 0 to {most:g}")
+        _loaded.require(self, "v", float(self.v @ self.v) <= 1.0 + 1e-6, "a vector of at most unit length")
+        if not steps:
+            _loaded.require(self, "x", not self.x.any(), "zeros before the first step")
+            return
+        _loaded.require(
+            self, "x", scale * np.abs(self.x[used]).max() <= 2.0 * clusters, f"values of at most {clusters}"
+        )
+        _loaded.positive_semidefinite(self, "x", self.x, n, _ROUNDING)
+        ends = np.arange(1, n + 1)
+        trace = scale * float(self.x[ends * (ends + 1) // 2 - 1].sum())
+        _loaded.require(self, "x", abs(trace - clusters) <= _ROUNDING * clusters, f"a trace of {clusters}")
+        sums = np.zeros((n, 1))
+        partition.times(self.x, n, np.ones((n, 1)), sums)
+        apart = np.abs(scale * sums[:, 0] - self.sums[:n]).max()
+        _loaded.require(self, "sums", apart <= _ROUNDING * clusters * n, "the sums of the rows of x")
 
 
 _SCRATCH = ("_g", "_image", "_basis", "_small")

@@ -11,6 +11,7 @@ import typing
 import numpy as np
 from river import base
 
+from fwonline import _loaded
 from fwonline._kernels.layout import LARGEST
 from fwonline._merging import check_alike
 from fwonline.cluster import _rounding
@@ -297,6 +298,30 @@ class SHCGMKMeans(base.Clusterer):
         names = itertools.islice(other._features, rows.shape[1])
         out[:, [self._features[name] for name in names]] = rows
         return out
+
+    def _check_loaded(self) -> None:
+        fresh = _loaded.rebuilt(self)
+        _loaded.like(self, fresh)
+        relaxation = _loaded.instance(self, "_relaxation", Relaxation)
+        _loaded.claim(self, "_relaxation")
+        _loaded.like(relaxation, fresh._relaxation, "n_clusters", "method", "batch", "beta0")
+        relaxation._check_loaded()
+        self._features = dict(_loaded.instance(self, "_features", dict))
+        _loaded.names(self, "_features", self._features)
+        features = len(self._features)
+        is_numbered = all(type(j) is int and j == k for k, j in enumerate(self._features.values()))
+        _loaded.require(self, "_features", is_numbered, "names in the order of their positions")
+        known = relaxation.points.shape[1]
+        _loaded.require(relaxation, "points", known == features, f"{features} columns")
+        seen = _loaded.count(self, "n_samples")
+        held = min(seen, self.n_points)
+        _loaded.require(relaxation, "n", relaxation.n == held, f"{held} points, for {seen} samples")
+        _loaded.require(relaxation, "points", len(relaxation.points) <= self.n_points, f"at most {self.n_points}")
+        rows, columns = _loaded.array(self, "_centres", np.float64, (None, None), least=-LARGEST, most=LARGEST).shape
+        is_whole = rows == self.n_clusters if relaxation.steps else rows == columns == 0
+        _loaded.require(self, "_centres", is_whole and columns <= features, "a centre for each cluster, after a step")
+        _loaded.real(self, "_rounded", nan=True, inf=True)
+        _loaded.count(self, "_waiting")
 
     # --- answers ---
 

@@ -13,7 +13,7 @@ from river import checks
 from fwonline import cluster, datasets
 from fwonline._kernels import room
 from fwonline.cluster import _relaxation, _rounding
-from fwonline.exceptions import SampleError
+from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.loop import EventLoop, codec
 from fwonline.optim.schedules import EXACT
 
@@ -296,3 +296,89 @@ def test_learns_from_a_stream():
     summary = EventLoop([(dict(enumerate(row)), None) for row in P.tolist()], ours).run()
     assert summary.n_learned == 300
     assert ours.n_steps == 15
+
+
+# --- from a file ---
+
+
+def put(name, place, value):
+    def damage(model):
+        getattr(model._relaxation, name)[place] = value
+
+    return damage
+
+
+DAMAGES = {
+    **{
+        f"relaxation.{name} = {value!r:.30}": ("_relaxation", name, value)
+        for name, value in (
+            ("n", 65),
+            ("n", -1),
+            ("n", 3),
+            ("points", np.zeros((64, 3))),
+            ("points", np.zeros((64, 2), np.float32)),
+            ("points", np.zeros((2, 64)).T),
+            ("points", np.full((64, 2), np.nan)),
+            ("points", np.zeros((0, 2))),
+            ("x", np.zeros(10)),
+            ("x", np.full(2080, 1e200)),
+            ("d", np.full(2080, -1.0)),
+            ("sums", np.zeros(64)),
+            ("sums", np.zeros(3)),
+            ("v", np.ones(64)),
+            ("x_scale", 0.0),
+            ("x_scale", 2.0),
+            ("d_scale", math.inf),
+            ("steps", -1),
+            ("steps", 0),
+            ("rng", np.random.RandomState(0)),
+            ("method", "shcgm"),
+            ("n_clusters", 3),
+            ("batch", 0),
+        )
+    },
+    **{
+        f"{name} = {value!r:.30}": (name, value)
+        for name, value in (
+            ("n_samples", 10),
+            ("n_samples", 1 << 60),
+            ("n_points", 39),
+            ("beta0", math.nan),
+            ("_centres", np.zeros((3, 2))),
+            ("_centres", np.zeros((2, 3))),
+            ("_centres", np.full((2, 2), np.nan)),
+            ("_features", {"a": 0}),
+            ("_features", {"a": 1, "b": 0}),
+            ("_features", {"a": 0, "b": 0}),
+            ("_features", {"a": 0, "b": True}),
+            ("_waiting", -1),
+        )
+    },
+    "x not semidefinite": put("x", 1, 1e-3),
+    "x of a point to come": put("x", -1, 1.0),
+    "points to come": put("points", -1, 1.0),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_state_is_refused(damage):
+    model = cluster.SHCGMKMeans(n_clusters=2, n_points=70, batch=20, seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        model.learn_one(dict(zip("ab", rng.normal(size=2).tolist(), strict=True)))
+    codec.loads(codec.dumps(model))
+    if callable(damage):
+        damage(model)
+    else:
+        *path, name, value = damage
+        setattr(getattr(model, path[0]) if path else model, name, value)
+    with pytest.raises(CheckpointError, match=r"Relaxation|SHCGMKMeans"):
+        codec.loads(codec.dumps(model))
+
+
+def test_two_models_cannot_have_one_relaxation():
+    one, other = (cluster.SHCGMKMeans(n_clusters=2, seed=1) for _ in range(2))
+    codec.loads(codec.dumps([one, other]))
+    other._relaxation = one._relaxation
+    with pytest.raises(CheckpointError, match="_relaxation: expected an object that no other has"):
+        codec.loads(codec.dumps([one, other]))
