@@ -54,7 +54,8 @@ class Calls:
 
 
 # What a model raises over a sample it cannot take; in a prediction, where nothing is learned yet, no harm is done.
-FAULTS = (ArithmeticError, LookupError, TypeError, ValueError)
+# A number in the place of text is an AttributeError, for it cannot be split.
+FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class Unpredicted(Exception):

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from river import compose
 import fwonline
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
 from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
-from fwonline.loop._guard import Guard, Refusal, rejected_sample, unpredicted
+from fwonline.loop._guard import Guard, Refusal, check_time, is_hashable, rejected_sample, unpredicted
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop._pending import Early, Pending, Question
 from fwonline.loop._signals import Stop, WaitOver
@@ -42,13 +42,16 @@ class EventLoop:
     kept with its prediction; a later sample of the same key that has a target is its answer, and is learned then with
     the question's features and scored with the question's prediction. Questions wait in bounded memory.
 
-    **Bad samples.** An item that a source rejects, a value or target that is not finite, a target that is missing, a
-    sample that the model cannot predict: none of them touches any part of the model, the first steps of a pipeline
-    included. What the loop has not seen before in kind (a text feature, a label, a number beyond 1e100) is tried on a
-    copy of the model first. With ``on_error="skip"`` such an item is counted and, where there is a dead-letter sink,
-    kept there whole; with ``"raise"`` a `SampleError` that names its place ends the run, after a checkpoint from which
-    the next run begins with that very item. Any other error of the model while it learns is the model's own: it is
-    raised as it is, and the last checkpoint stands.
+    **Bad samples.** An item that a source rejects, a value or target that is not finite or beyond 1e100, a target that
+    is missing, a sample that the model cannot predict: none of them touches any part of the model, the first steps of a
+    pipeline included. What the loop has not seen before in kind (a text feature, a label, numbers beyond 1e6 and larger
+    than any so far) is tried on a copy of the model first, which must be able to predict the sample, and an ordinary
+    one, once it has learned it. Trials that fail are few: where bad samples of new kinds keep coming, most are rejected
+    without one. A sample that the model can predict only once it has learned it is learned and not scored. With
+    ``on_error="skip"`` a bad item is counted and, where there is a dead-letter sink, kept there whole; with ``"raise"``
+    a `SampleError` that names its place ends the run, after a checkpoint from which the next run begins with that very
+    item. Any other error of the model while it learns is the model's own: it is raised as it is, and the last
+    checkpoint stands.
 
     **Checkpoints** hold the model, the monitors, the questions that wait and the places in source and sinks. A run that
     was killed and is started again with the same arguments goes on from the last one, and ends with the same model, bit
@@ -174,6 +177,7 @@ class EventLoop:
         self._held: Sample | Rejected | None = None  # taken from the source, but not dealt with
         self._saved_n: int | None = None
         self._items: Iterator[Sample | Rejected] | None = None
+        self._former_guard: dict[str, Any] | None = None  # what a former run has tried on copies of the model
         self._resumed = False
         self._warned = False
 
@@ -283,7 +287,7 @@ class EventLoop:
                     try:
                         y_pred = play(x, y)
                     except Unpredicted as error:
-                        self._reject(item, "model", unpredicted(error.why), error.why)
+                        self._unpredicted(item, n, error.why)
                     except Exception as error:
                         self._failed(item, n, error)
                     else:
@@ -342,17 +346,30 @@ class EventLoop:
             )
         self._reject(item, "model", str(error), error)
 
+    def _unpredicted(self, item: Sample, n: int, why: Exception) -> None:
+        """Learn a sample all the same where that is what the model lacks; it is not scored. Else reject it."""
+        if not (self.check_values and self._guard.mends(item.x, item.y, n, why)):
+            self._reject(item, "model", unpredicted(why), why)
+            return
+        try:
+            self._learn(item.x, item.y)
+        except Exception as error:
+            self._failed(item, n, error)
+        else:
+            self.n_learned += 1
+
     def _take(self, item: Sample | Rejected, n: int) -> bool:
         """Deal with whatever is not a plain clean sample; return whether it is to be learned now after all."""
         if not isinstance(item, Sample):
             self._reject(item, "malformed", item.error)
             return False
         pending = self._pending
-        n_expired, n_unmatched = pending.expire(n, item.time)
-        self.n_expired += n_expired
-        self.n_unmatched += n_unmatched
         try:
-            is_answer = item.key is not None and isinstance(item.key, Hashable) and item.key in pending
+            check_time(item.time)
+            n_expired, n_unmatched = pending.expire(n, item.time)
+            self.n_expired += n_expired
+            self.n_unmatched += n_unmatched
+            is_answer = item.key is not None and is_hashable(item.key) and item.key in pending
             if item.y is None and self._guard.target != "none":
                 self._ask(item, n)
             elif is_answer:
@@ -362,7 +379,7 @@ class EventLoop:
                 self.n_unmatched += pending.wait(item.key, Early(item.y, n, item.time, item.origin))
             else:
                 if self.check_values:
-                    self._guard.check(item.x, item.y)
+                    self._guard.check(item.x, item.y, n)
                 return True
         except Refusal as error:
             self._reject(item, error.reason, str(error), error)
@@ -371,10 +388,10 @@ class EventLoop:
     def _ask(self, item: Sample, n: int) -> None:
         if item.key is None:
             raise Refusal("target", "the target is missing: expected one, or a key by which its answer can be known")
-        if not isinstance(item.key, Hashable):
+        if not is_hashable(item.key):
             raise Refusal("key", f"the key is {item.key!r}: expected text or a number")
         if self.check_values:
-            self._guard.check_question(item.x)
+            self._guard.check_question(item.x, n)
         try:
             y_pred = self._predict(item.x)
         except FAULTS as error:
@@ -393,7 +410,7 @@ class EventLoop:
     def _answer(self, item: Sample, n: int) -> None:
         asked = self._pending.questions[item.key]
         if self.check_values:
-            self._guard.check(asked.x, item.y)
+            self._guard.check(asked.x, item.y, n)
         try:
             self._learn(asked.x, item.y)
         except Exception as error:
@@ -511,6 +528,8 @@ class EventLoop:
     def _prepare(self) -> None:
         """Choose how the model is spoken to, once it is what it shall be."""
         self._guard = Guard(self.model)
+        if self._former_guard is not None:
+            self._guard.restore(self._former_guard)
         self._speak(calls(self.model, self.monitors))
         self._updates = [monitor.update for monitor in self.monitors]
 
@@ -546,6 +565,7 @@ class EventLoop:
         self.n_expired, self.n_unmatched = counts["expired"], counts["unmatched"]
         self.n_rejected = counts["rejected"]
         self._pending.restore(state["pending"])
+        self._former_guard = state.get("guard")
         if state["held"] is not None:
             kind, fields = state["held"]
             self._held = (Sample if kind == "sample" else Rejected)(*fields)
@@ -582,6 +602,7 @@ class EventLoop:
                 "unmatched": self.n_unmatched,
             },
             "pending": self._pending.state(),
+            "guard": self._guard.state(),
             "held": held and (type(held).__name__.lower(), msgspec.structs.astuple(held)),
             "model": self.model,
             "monitors": self.monitors,
