@@ -1,6 +1,8 @@
 """The errors of fwonline, each written for the person who meets it."""
 
-__all__ = ["CheckpointError", "DefinitionError", "FWOnlineError", "SampleError", "SourceError"]
+from collections.abc import Sequence
+
+__all__ = ["CheckpointError", "DefinitionError", "FWOnlineError", "SampleError", "SourceError", "TooManyRejectedError"]
 
 
 class FWOnlineError(Exception):
@@ -12,6 +14,24 @@ class SampleError(FWOnlineError, ValueError):
 
     The model that raised it is exactly as it was before the sample.
     """
+
+
+class TooManyRejectedError(FWOnlineError):
+    """A run that ended because of how many of its items were rejected.
+
+    All of them were dealt with as `on_error` says, and what was learned is in the last checkpoint.
+
+    Parameters
+    ----------
+    message
+        What share was rejected, of how many items, and the first reasons.
+    reasons
+        The first reasons alone, the oldest first.
+    """
+
+    def __init__(self, message: str, reasons: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.reasons = list(reasons)
 
 
 class SourceError(FWOnlineError):

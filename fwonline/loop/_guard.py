@@ -120,7 +120,7 @@ class Guard:
             elif kind in _OPAQUE:
                 if (name, kind) not in features:
                     return False
-            elif not (isinstance(value, numbers.Real) and -size < value < size):
+            elif not (isinstance(value, numbers.Real) and -size < float(value) < size):
                 return False
         return True
 
