@@ -13,7 +13,7 @@ from pathlib import Path
 
 import fwonline
 from fwonline._cli import FolderError
-from fwonline.exceptions import DefinitionError, SampleError
+from fwonline.exceptions import DefinitionError, SampleError, TooManyRejectedError
 
 __all__ = ["main"]
 
@@ -31,8 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when all went well, also when a signal stopped a run cleanly; 1 when a run failed; 2 when the command or the
-        definition is wrong; 130 when a second Ctrl-C ended everything at once.
+        0 when all went well, also when a signal stopped a run cleanly; 1 when a run failed, for one because too much of
+        its stream was rejected; 2 when the command or the definition is wrong; 130 when a second Ctrl-C ended
+        everything at once.
 
     Examples
     --------
@@ -64,6 +65,8 @@ def _told(error: Exception) -> str:
         return f"the definition has {text.count(chr(10)) + 1} mistakes\n{text}"
     if isinstance(error, SampleError):
         return f'{text}\n(on_error = "skip" under [run] passes over such samples, dead_letter = "FILE" keeps them)'
+    if isinstance(error, TooManyRejectedError):
+        return f"{text}\n(max_rejected_share under [run] sets the share; 1.0 lets a run go on whatever is rejected)"
     if isinstance(error, ImportError) and error.name == "matplotlib":
         return "drawing needs matplotlib: pip install 'fwonline[viz]'"
     if isinstance(error, OSError) or type(error).__module__.startswith("fwonline."):

@@ -1,5 +1,7 @@
 """The errors of fwonline, each written for the person who meets it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 __all__ = ["CheckpointError", "DefinitionError", "FWOnlineError", "SampleError", "SourceError", "TooManyRejectedError"]

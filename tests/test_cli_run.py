@@ -193,6 +193,33 @@ def test_resume_and_fresh_exclude_each_other(capsys):
     assert "--fresh: not allowed with argument --resume" in capsys.readouterr().err
 
 
+def test_a_run_of_which_too_much_is_rejected_fails_and_says_why(here, capsys):
+    rows = "".join(f"{i},{i}\n" for i in range(50)) + "nan,1\n" * 300
+    (here / "in.csv").write_text("a,y\n" + rows)
+    run = 'run = { on_error = "dead-letter", dead_letter = { class = "JSONLinesSink", path = "bad.jsonl" }'
+    (here / "csv.toml").write_text(CSV + run + " }\n")
+    assert main(["run", "csv.toml"]) == 1
+    out, err = capsys.readouterr()
+    assert "finished" not in out
+    assert err.startswith(
+        "fwonline: 51 of the last 101 items were rejected, more than max_rejected_share = 0.5 allows; "
+        "the first of them:\n  in.csv:52: feature 'a' is nan"
+    )
+    assert err.endswith(
+        "\n(max_rejected_share under [run] sets the share; 1.0 lets a run go on whatever is rejected)\n"
+    )
+    folder = here / "runs" / "csv"
+    summary = summary_of(folder)
+    assert (summary["state"], summary["n"], summary["n_rejected"]) == ("failed", 101, {"features": 51})
+    assert len(summary["first_rejected"]) == 5
+    assert len((folder / "bad.jsonl").read_text().splitlines()) == 51
+    # It goes on when it is told that this is no matter.
+    (here / "csv.toml").write_text(CSV + run + ", max_rejected_share = 1.0 }\n")
+    assert main(["run", "csv.toml", "--quiet"]) == 0
+    assert summary_of(folder)["n_rejected"] == {"features": 300}
+    assert len((folder / "bad.jsonl").read_text().splitlines()) == 300
+
+
 @pytest.mark.parametrize("limit", ["0", "-3", "many"])
 def test_a_limit_is_a_positive_number(limit, capsys):
     with pytest.raises(SystemExit) as end:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from fwonline._cli import FolderError
+from fwonline.exceptions import TooManyRejectedError
 from fwonline.loop.definition import StreamDefinition, read_definition
 from fwonline.loop.report import Observer, Report, Start
 
@@ -94,6 +95,14 @@ class RunFolder:
 
     def write_summary(self, **values: Any) -> None:
         self.summary.write_bytes(msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")
+
+    def write_failure(self, definition: StreamDefinition, n: int, n_rejected: dict[str, int], error: Exception) -> None:
+        """Say how far a run came that an error has ended."""
+        said = definition.hide(str(error) or repr(error))
+        values = {"name": definition.name, "state": "failed", "n": n, "n_rejected": dict(n_rejected), "error": said}
+        if isinstance(error, TooManyRejectedError):
+            values["first_rejected"] = [definition.hide(why) for why in error.reasons]
+        self.write_summary(**values)
 
     def join(self, definition: StreamDefinition) -> None:
         """Make this the folder of the definition's group, or see that it is.

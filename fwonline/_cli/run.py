@@ -143,8 +143,7 @@ def _run(
         try:
             summary = loop.run(limit)
         except Exception as error:
-            said = definition.hide(str(error) or repr(error))
-            folder.write_summary(name=definition.name, state="failed", n=loop.n, error=said)
+            folder.write_failure(definition, loop.n, loop.n_rejected, error)
             raise
         state = "interrupted" if summary.interrupted else "finished"
         folder.write_summary(name=definition.name, state=state, **summary.to_dict())

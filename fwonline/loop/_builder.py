@@ -31,7 +31,8 @@ _SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group")
 _BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and these parameters of `EventLoop`.
 _LOOP = (
-    *("on_error", "dead_letter", "checkpoint_every", "checkpoint_samples", "report_every", "report_samples"),
+    *("on_error", "dead_letter", "max_rejected_share"),
+    *("checkpoint_every", "checkpoint_samples", "report_every", "report_samples"),
     *("max_pending", "expire_items", "expire_seconds", "max_early", "check_values"),
 )
 # The table [group]: these parameters of `GroupLoop`.

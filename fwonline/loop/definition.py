@@ -23,7 +23,7 @@ _ABSENT = object()
 # What changes nothing of what was learned so far: a run may be taken up with other values of these.
 _FREE = {
     ("name",),
-    *(("run", key) for key in ("limit", "on_error")),
+    *(("run", key) for key in ("limit", "on_error", "max_rejected_share")),
     *(("run", key) for key in ("report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
     ("group", "merge_every"),
 }

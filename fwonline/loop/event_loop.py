@@ -15,11 +15,12 @@ import msgspec
 from river import compose
 
 import fwonline
-from fwonline.exceptions import CheckpointError, SampleError, SourceError
+from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
 from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
 from fwonline.loop._guard import Guard, Refusal, check_time, is_hashable, rejected_sample, unpredicted
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop._pending import Early, Pending, Question
+from fwonline.loop._rejections import Rejections
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop._timer import Timer
 from fwonline.loop.checkpoint import Checkpoint
@@ -78,6 +79,10 @@ class EventLoop:
         ``"raise"``, ``"skip"`` or ``"dead-letter"``, which is "skip" with a `dead_letter` sink that must be there.
     dead_letter
         A sink for what was rejected.
+    max_rejected_share
+        The largest share of rejected items, from 0 to 1, with which a run that does not raise goes on. It is the share
+        of the last 1,000 items, judged when 100 have come and at the end of the stream or the limit; beyond it the run
+        ends with `TooManyRejectedError`, after a checkpoint. None, as 1: any share.
     resume
         Whether to go on from the checkpoint where there is one; otherwise it is removed.
     checkpoint_every, checkpoint_samples
@@ -122,6 +127,7 @@ class EventLoop:
         *,
         on_error: str = "raise",
         dead_letter: Sink | None = None,
+        max_rejected_share: float | None = 0.5,
         resume: bool = True,
         checkpoint_every: float | None = None,
         checkpoint_samples: int | None = None,
@@ -149,6 +155,8 @@ class EventLoop:
         ):
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, found {value!r}")
+        if max_rejected_share is not None and not 0 <= max_rejected_share <= 1:
+            raise ValueError(f"max_rejected_share must be from 0 to 1, found {max_rejected_share!r}")
         self.source = as_source(source)
         self.source.beats = True
         self.model = model
@@ -174,6 +182,7 @@ class EventLoop:
         }
         self.n = self.n_predicted = self.n_learned = self.n_expired = self.n_unmatched = 0
         self.n_rejected: dict[str, int] = {}
+        self._rejections = Rejections(max_rejected_share)
         self._held: Sample | Rejected | None = None  # taken from the source, but not dealt with
         self._saved_n: int | None = None
         self._items: Iterator[Sample | Rejected] | None = None
@@ -188,6 +197,15 @@ class EventLoop:
         for sink in self._outputs():
             sink.hurry(seconds)
 
+    def _flush(self) -> None:
+        for sink in self._outputs():
+            sink.flush()
+
+    def _judge(self) -> None:
+        """Judge how much was rejected, at the end."""
+        if self.on_error != "raise":
+            self._rejections.judge(self.n)
+
     # A run
 
     def run(self, limit: int | None = None) -> Summary:
@@ -199,6 +217,8 @@ class EventLoop:
         ------
         SampleError
             On a bad item, with ``on_error="raise"``.
+        TooManyRejectedError
+            When too many items were rejected; each was dealt with, and a checkpoint holds all that was learned.
         SourceError
             When the source cannot go on; a checkpoint of what was learned is written first.
         CheckpointError
@@ -237,16 +257,22 @@ class EventLoop:
             except SourceError:
                 self._save()
                 raise
+            except TooManyRejectedError:
+                self._save()
+                self._flush()
+                self._tell()
+                raise
             if stop.wished:
                 for observer in self.observers:
                     observer.on_interrupt(stop.name)
             self._save(position)
-            for sink in self._outputs():
-                sink.flush()
+            self._flush()
             if not stop.wished:
                 for monitor in self.monitors:
                     monitor.finish()
         self._tell()
+        if not stop.wished:
+            self._judge()
         summary = self._summary(stop.wished, self.source.position if position is None else position)
         for observer in self.observers:
             observer.on_end(summary)
@@ -313,7 +339,7 @@ class EventLoop:
         except SampleError:
             self._count(n - 1, learned)
             raise
-        except (SourceError, WaitOver):
+        except (SourceError, TooManyRejectedError, WaitOver):
             self._count(n, learned)
             raise
         self._count(n, learned)
@@ -344,12 +370,12 @@ class EventLoop:
                 f"learned: {error}",
                 stacklevel=2,
             )
-        self._reject(item, "model", str(error), error)
+        self._reject(item, n, "model", str(error), error)
 
     def _unpredicted(self, item: Sample, n: int, why: Exception) -> None:
         """Learn a sample all the same where that is what the model lacks; it is not scored. Else reject it."""
         if not (self.check_values and self._guard.mends(item.x, item.y, n, why)):
-            self._reject(item, "model", unpredicted(why), why)
+            self._reject(item, n, "model", unpredicted(why), why)
             return
         try:
             self._learn(item.x, item.y)
@@ -361,7 +387,7 @@ class EventLoop:
     def _take(self, item: Sample | Rejected, n: int) -> bool:
         """Deal with whatever is not a plain clean sample; return whether it is to be learned now after all."""
         if not isinstance(item, Sample):
-            self._reject(item, "malformed", item.error)
+            self._reject(item, n, "malformed", item.error)
             return False
         pending = self._pending
         try:
@@ -382,7 +408,7 @@ class EventLoop:
                     self._guard.check(item.x, item.y, n)
                 return True
         except Refusal as error:
-            self._reject(item, error.reason, str(error), error)
+            self._reject(item, n, error.reason, str(error), error)
         return False
 
     def _ask(self, item: Sample, n: int) -> None:
@@ -405,7 +431,7 @@ class EventLoop:
             try:
                 self._answer(answer, n)
             except Refusal as error:
-                self._reject(answer, error.reason, str(error), error)
+                self._reject(answer, n, error.reason, str(error), error)
 
     def _answer(self, item: Sample, n: int) -> None:
         asked = self._pending.questions[item.key]
@@ -436,7 +462,9 @@ class EventLoop:
         for sink in self.sinks:
             sink.write(record)
 
-    def _reject(self, item: Sample | Rejected, reason: str, message: str, cause: Exception | None = None) -> None:
+    def _reject(
+        self, item: Sample | Rejected, n: int, reason: str, message: str, cause: Exception | None = None
+    ) -> None:
         if item.origin and not message.startswith(item.origin):
             message = f"{item.origin}: {message}"
         if self.on_error == "raise":
@@ -448,6 +476,7 @@ class EventLoop:
             self.dead_letter.write(rejected.to_record())
         for observer in self.observers:
             observer.on_rejected(rejected, reason)
+        self._rejections.add(n, message)
 
     # What is told
 
@@ -566,6 +595,8 @@ class EventLoop:
         self.n_rejected = counts["rejected"]
         self._pending.restore(state["pending"])
         self._former_guard = state.get("guard")
+        if "rejections" in state:
+            self._rejections.restore(state["rejections"])
         if state["held"] is not None:
             kind, fields = state["held"]
             self._held = (Sample if kind == "sample" else Rejected)(*fields)
@@ -603,6 +634,7 @@ class EventLoop:
             },
             "pending": self._pending.state(),
             "guard": self._guard.state(),
+            "rejections": self._rejections.state(),
             "held": held and (type(held).__name__.lower(), msgspec.structs.astuple(held)),
             "model": self.model,
             "monitors": self.monitors,

@@ -248,9 +248,13 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
         (SMALL + "run = 3", ["3: run: expected a table, found 3"]),
         (SMALL + "[run]\nlimit = 0", ["4: run.limit: expected an integer from 1 on, found 0"]),
         (SMALL + "[run]\nsource = 1",
-         ["4: run.source: unknown key. Expected one of: seed, limit, on_error, dead_letter, checkpoint_every, "
-          "checkpoint_samples, report_every, report_samples, max_pending, expire_items, expire_seconds, max_early, "
-          "check_values"]),
+         ["4: run.source: unknown key. Expected one of: seed, limit, on_error, dead_letter, max_rejected_share, "
+          "checkpoint_every, checkpoint_samples, report_every, report_samples, max_pending, expire_items, "
+          "expire_seconds, max_early, check_values"]),
+        (SMALL + "[run]\nmax_rejected_share = 1.5",
+         ["4: run.max_rejected_share: max_rejected_share must be from 0 to 1, found 1.5"]),
+        (SMALL + '[run]\nmax_rejected_share = "half"',
+         ["4: run.max_rejected_share: expected a number, found the string 'half'"]),
         (SMALL + "[run]\nreport_every = -1", ["4: run.report_every: report_every must be positive, found -1"]),
         (SMALL + '[run]\non_error = "ignore"',
          ["4: run.on_error: on_error must be 'raise', 'skip' or 'dead-letter', found 'ignore'"]),

@@ -495,7 +495,7 @@ def test_rejected_samples_are_kept_whole(tmp_path):
     path = tmp_path / "bad.jsonl"
     with JSONLinesSink(path) as sink:
         items = [Sample({"a": math.nan, "b": "x"}, True, key=7, time=1.5, origin="s:1"), "no pair"]
-        EventLoop(items, pipeline(), on_error="skip", dead_letter=sink).run()
+        EventLoop(items, pipeline(), on_error="skip", dead_letter=sink, max_rejected_share=1.0).run()
     first, second = map(json.loads, path.read_text().splitlines())
     raw = json.loads(first["raw"])
     assert math.isnan(raw["x"]["a"])

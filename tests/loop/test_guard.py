@@ -174,7 +174,7 @@ def test_ever_new_bad_kinds_cannot_copy_the_model_without_a_limit_and_a_good_one
         items += [pair, ({"a": 1.0, f"x{i}": "text"}, 1.0)]
         if i > 500 and i % 10 == 0:
             items.append(({**pair[0], "c": "word"}, pair[1]))  # rare, late and good
-    loop = EventLoop(items, model, on_error="skip")
+    loop = EventLoop(items, model, on_error="skip", max_rejected_share=None)
     summary = loop.run()
     assert len(copies) <= 100 + len(items) // 1000 + 3000 // 100
     assert loop._guard.features == {("c", str)}
@@ -187,7 +187,7 @@ def test_memory_of_kinds_is_bounded(monkeypatch):
     monkeypatch.setattr("fwonline.loop._guard._MOST_KEPT", 10)
     model = preprocessing.StandardScaler() | regressor()
     items = [*good(3), *(({f"x{i}": "text"}, 1.0) for i in range(300)), *good(300)]
-    loop = EventLoop(items, model, on_error="skip")
+    loop = EventLoop(items, model, on_error="skip", max_rejected_share=None)
     assert loop.run().n_learned == 303
     assert len(loop._guard.failed) == len(loop._guard.waiting) == 10
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fwonline.exceptions import CheckpointError, SampleError, SourceError
+from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
 from fwonline.loop import codec
 from fwonline.loop._calls import calls
 from fwonline.loop._signals import Stop
@@ -74,6 +74,8 @@ class GroupLoop:
         Whether what goes to the sinks, all of them Kafka topics, counts with the commit or not at all.
     on_error, dead_letter, max_pending, expire_items, expire_seconds, max_early, check_values
         As for `EventLoop`.
+    max_rejected_share
+        As for `EventLoop`, of each partition: one of which too much was rejected ends the worker.
     checkpoint_every, checkpoint_samples
         Seconds or items of this worker between two checkpoints; by default 10 seconds.
     report_every, report_samples, observers
@@ -95,6 +97,7 @@ class GroupLoop:
         transactional: bool = False,
         on_error: str = "raise",
         dead_letter: Sink | None = None,
+        max_rejected_share: float | None = 0.5,
         checkpoint_every: float | None = None,
         checkpoint_samples: int | None = None,
         report_every: float | None = None,
@@ -116,6 +119,7 @@ class GroupLoop:
         self._options: dict[str, Any] = {
             "on_error": on_error,
             "dead_letter": dead_letter,
+            "max_rejected_share": max_rejected_share,
             "max_pending": max_pending,
             "expire_items": expire_items,
             "expire_seconds": expire_seconds,
@@ -151,6 +155,11 @@ class GroupLoop:
         return self._counts["n"]
 
     @property
+    def n_rejected(self) -> dict[str, int]:
+        """Reason -> how many items this worker rejected for it."""
+        return dict(self._rejected)
+
+    @property
     def partitions(self) -> dict[str, Any]:
         """Partition -> model, of those that this worker owns."""
         return {partition: loop.model for partition, loop in self._loops.items()}
@@ -163,6 +172,10 @@ class GroupLoop:
         for sink in self._outputs():
             sink.hurry(seconds)
 
+    def _flush(self) -> None:
+        for sink in self._outputs():
+            sink.flush()
+
     # -- a run
 
     def run(self, limit: int | None = None) -> Summary:
@@ -170,7 +183,7 @@ class GroupLoop:
 
         Raises
         ------
-        SampleError, SourceError
+        SampleError, SourceError, TooManyRejectedError
             As for `EventLoop`; what was learned is committed first.
         CheckpointError
             When the state that the group's offset names cannot be had, or is of another model.
@@ -192,15 +205,22 @@ class GroupLoop:
             except (SampleError, SourceError):
                 self._save()
                 raise
+            except TooManyRejectedError:
+                self._save()
+                self._flush()
+                self._tell()
+                raise
             if stop.wished:
                 for observer in self.observers:
                     observer.on_interrupt(stop.name)
             self._save()
-            for sink in self._outputs():
-                sink.flush()
+            self._flush()
         if self._exchange is not None:
             self._exchange.close()
         self._tell()
+        if not stop.wished:
+            for loop in self._loops.values():
+                loop._judge()
         summary = self._summary(stop.wished)
         for observer in self.observers:
             observer.on_end(summary)
@@ -411,7 +431,7 @@ class GroupLoop:
             n=self.n,
             n_predicted=self._counts["predicted"],
             n_learned=self._counts["learned"],
-            rejected=dict(self._rejected),
+            rejected=self.n_rejected,
             n_pending=sum(len(loop._pending) for loop in self._loops.values()),
             n_expired=self._counts["expired"],
             n_unmatched=self._counts["unmatched"],
@@ -431,7 +451,7 @@ class GroupLoop:
             n=self.n,
             n_predicted=self._counts["predicted"],
             n_learned=self._counts["learned"],
-            n_rejected=dict(self._rejected),
+            n_rejected=self.n_rejected,
             n_pending=sum(len(loop._pending) for loop in self._loops.values()),
             n_expired=self._counts["expired"],
             n_unmatched=self._counts["unmatched"],
