@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ._numeric import flushed
 from .atoms import Array
 
 __all__ = ["lowest_eigenvectors"]
@@ -53,7 +54,7 @@ def lowest_eigenvectors(
     """
     blocks = max(6, -(-32 // count))
     if n <= max(_DENSE, blocks * count):
-        return np.linalg.eigh(_symmetric(product(np.eye(n))))[1][:, :count].copy()
+        return np.linalg.eigh(flushed(_symmetric(product(np.eye(n)))))[1][:, :count].copy()
     random = np.random.default_rng(0)
     block = random.standard_normal((n, count))
     if start is not None:

@@ -1,6 +1,5 @@
 """The nearest point of a polytope, from its linear minimisation oracle alone."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -31,17 +30,19 @@ def nearest_point(oracle: Callable[[Array], Array], x: Array, scale: float) -> A
     """
     corners = oracle(np.zeros_like(x))[None]
     weights = np.ones(1)
-    point, distance = corners[0], math.inf
+    point, before, reached = None, x, 1.0
     while True:
         candidate = weights @ corners
         away = candidate - x
         length = euclidean_norm(away)
         if length <= 1e-14 * scale:
             return x.copy()
-        if length >= distance:  # by rounding alone
-            return point
-        point, distance = candidate, length
         away /= length
+        # |point - x|^2 - |candidate - x|^2 over |point - x|, not the difference of two distances: x may be far away.
+        # Where only rounding is left of it, this is the end.
+        if point is not None and np.dot(point - candidate, before + away * (length / reached)) <= 1e-16 * scale:
+            return point
+        point, before, reached = candidate, away, length
         corner = oracle(away)
         if np.dot(away, point - corner) <= 1e-14 * scale or (corners == corner).all(axis=1).any():
             return point

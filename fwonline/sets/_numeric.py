@@ -13,6 +13,7 @@ __all__ = [
     "check_integer",
     "check_positive",
     "euclidean_norm",
+    "flushed",
     "is_real",
     "l1_norm",
     "largest_positions",
@@ -52,12 +53,23 @@ def unit_vector(x: Array) -> Array:
 
 
 def euclidean_norm(x: Array) -> float:
-    """Return ||x||_2 without overflow or underflow on the way."""
+    """Return ||x||_2 without overflow or underflow on the way; infinite where an entry is."""
     largest = float(np.abs(x).max())
-    if largest == 0.0:
-        return 0.0
+    if largest in (0.0, math.inf):
+        return largest
     scaled = x / largest
     return largest * math.sqrt(np.vdot(scaled, scaled))
+
+
+def flushed(x: Array) -> Array:
+    """Return x with 0 for what is below 1e-150 of its largest entry.
+
+    That is far below what a decomposition can tell from 0, and its square underflows: LAPACK's iterations may then not
+    converge.
+    """
+    size = np.abs(x)
+    tiny = size < 1e-150 * size.max(initial=0.0)
+    return np.where(tiny, 0.0, x) if tiny.any() else x
 
 
 def l1_norm(x: Array) -> float:

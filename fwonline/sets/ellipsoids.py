@@ -13,6 +13,9 @@ from .base import ConvexSet, Shape
 
 __all__ = ["Ellipsoid"]
 
+# The logarithm of a ratio beyond which a larger one changes nothing.
+_FARTHEST = 600.0
+
 
 class Ellipsoid(ConvexSet):
     """The ellipsoid `{x : (x - center)^T matrix (x - center) <= radius^2}`.
@@ -114,7 +117,8 @@ class Ellipsoid(ConvexSet):
         return 0.0 if self._size(self._to_axes(x - self._center)) <= self.radius else super()._violation(x)
 
     def _size(self, y: Array) -> float:
-        return euclidean_norm(np.sqrt(self._curvatures) * y)
+        with np.errstate(over="ignore"):
+            return euclidean_norm(np.sqrt(self._curvatures) * y)
 
     def _norm(self, x: Array) -> float:
         if self._center.any():
@@ -122,30 +126,50 @@ class Ellipsoid(ConvexSet):
         return self._size(self._to_axes(x))
 
     def _project(self, x: Array) -> Array:
-        """Project: in the axes, y_i / (1 + mu c_i) with the mu >= 0 that brings the point to the boundary.
+        """Project: in the axes, y_i / (1 + (m / b_i)^2) with the m > 0 that brings the point to the boundary.
 
-        1 / size is a concave increasing function of mu, nearly a straight line, so Newton's method on
-        1 / size(mu) = 1 / radius climbs from mu = 0 to the root without ever passing it.
+        b_i are the half-axes over the longest one. As a function of mu = m^2, 1 over the size is concave and increases,
+        nearly a straight line, so Newton's method on 1 / size(mu) = 1 / radius climbs from mu = 0 to the root without
+        ever passing it. Everything is a ratio to the largest of its kind, and m, unlike its square, has a range that
+        holds the quotient of any two numbers.
         """
         y = self._to_axes(x - self._center)
         if self._size(y) <= self.radius:
             return x.copy()
-        unit = float(np.abs(y).max())
-        y = y / unit
-        radius = self.radius / unit
-        steepness = self._curvatures / self._curvatures.max()
         roots = np.sqrt(self._curvatures)
-        mu = 0.0
+        b = roots.min() / roots
+        longest = float(self.radius) / float(roots.min())
+        far = float(np.abs(y).max())
+        y = y / far
+        # Farther away the point no longer depends on the distance: it is the set's own in that direction.
+        log_radius = max(math.log(longest) - math.log(far), -_FARTHEST)
+        inverse = np.zeros_like(b)  # m / b
+        m = np.float64(0.0)
         for _ in range(200):
-            shrunk = roots * y / (1.0 + mu * steepness)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                # y / b / (1 + (m / b)^2), either way
+                small, large = y / b / (1.0 + np.square(inverse)), (y / m) * (b / m) / (1.0 + np.square(b / m))
+            shrunk = np.where(inverse > 1.0, large, small)
             size = euclidean_norm(shrunk)
-            slope = float(np.sum(np.square(shrunk / size) * steepness / (1.0 + mu * steepness)))
-            step = (size / radius - 1.0) / slope
-            mu += step
-            if step <= 1e-15 * mu:
+            excess = math.expm1(min(math.log(size) - log_radius, _FARTHEST))
+            if excess <= 1e-15:
                 break
-        shrunk = y / (1.0 + mu * steepness)
-        return self._center + self._from_axes(shrunk * (float(self.radius) / self._size(shrunk)))
+            share = shrunk / size
+            if m == 0.0:
+                m = np.exp(0.5 * math.log(excess) - math.log(euclidean_norm(share / b)))
+            else:
+                with np.errstate(over="ignore", under="ignore"):
+                    step = excess / float(np.sum(np.square(share) / (1.0 + np.square(b / m))))
+                if step <= 1e-15:
+                    break
+                m *= np.sqrt(1.0 + step)
+            inverse = m / b
+        with np.errstate(over="ignore", under="ignore"):
+            # y / (1 + (m / b)^2), times 1 + m^2
+            point = y * (
+                b * b * (1.0 + m**-2) / (1.0 + np.square(b / m)) if m > 1.0 else 1.0 / (1.0 + np.square(inverse))
+            )
+        return self._center + self._from_axes(point * (longest / euclidean_norm(point / b)))
 
     def diameter(self, shape: Shape | None = None) -> float:
         self._resolve_shape(shape)

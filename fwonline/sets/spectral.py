@@ -18,6 +18,7 @@ from ._numeric import (
     check_integer,
     check_positive,
     euclidean_norm,
+    flushed,
     l1_norm,
     project_on_capped_simplex,
     project_on_simplex,
@@ -149,10 +150,10 @@ class NuclearBall(_SpectralSet, NormBall):
         return RankOneAtom(float(self.radius), u, v)
 
     def _norm(self, x: Array) -> float:
-        return float(np.linalg.svd(x, compute_uv=False).sum())
+        return float(np.linalg.svd(flushed(x), compute_uv=False).sum())
 
     def _project(self, x: Array) -> Array:
-        u, values, vt = np.linalg.svd(x, full_matrices=False)
+        u, values, vt = np.linalg.svd(flushed(x), full_matrices=False)
         if l1_norm(values) <= self.radius:
             return x.copy()
         return (u * project_on_simplex(values, float(self.radius))) @ vt
@@ -184,7 +185,7 @@ class _SymmetricSet(_SpectralSet):
         """Return the nearest eigenvalues that a matrix of the set can have."""
 
     def _project(self, x: Array) -> Array:
-        values, vectors = np.linalg.eigh(0.5 * x + 0.5 * x.T)
+        values, vectors = np.linalg.eigh(flushed(0.5 * x + 0.5 * x.T))
         return (vectors * self._project_eigenvalues(values)) @ vectors.T
 
 

@@ -1,6 +1,8 @@
 """Values and errors of ellipsoids."""
 
+import decimal
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -94,3 +96,54 @@ def test_only_a_centred_ellipsoid_has_a_norm():
 def test_learning_starts_nearest_to_the_origin():
     np.testing.assert_array_equal(sets.Ellipsoid([1.0, 1.0], [0.5, 0.0]).initial_point(2), [0.0, 0.0])
     np.testing.assert_allclose(sets.Ellipsoid([1.0, 1.0], [3.0, 4.0]).initial_point(2), [2.4, 3.2], rtol=1e-12)
+
+
+def exact_projection(curvatures, radius, y):
+    """By bisection for the multiplier, in 50 digits and with exponents of any size."""
+    with decimal.localcontext(prec=50, Emax=10**8, Emin=-(10**8)):
+        c, y, r = [Decimal(float(v)) for v in curvatures], [Decimal(float(v)) for v in y], Decimal(radius)
+
+        def excess(mu):
+            return sum(a * (b / (1 + mu * a)) ** 2 for a, b in zip(c, y, strict=True)) - r * r
+
+        if excess(Decimal(0)) <= 0:
+            return [float(v) for v in y]
+        low, high = Decimal(-3000), (sum(b * b / a for a, b in zip(c, y, strict=True)).sqrt() / r).ln() + 1
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle.exp()) > 0 else (low, middle)
+        return [float(b / (1 + high.exp() * a)) for a, b in zip(c, y, strict=True)]
+
+
+EXTREME = [
+    ([1e-6, 1e6], 1.0, [1e300, 1e300]),
+    ([1e-6, 1e6], 1.0, [1e300, 1e-300]),
+    ([1e6, 1e6], 1e-300, [1e300, -1e300]),
+    ([1e-6, 1.0, 1e6], 1e-3, [1e5, -1e-2, 1e-5]),
+    ([1e-100, 1e100], 1e10, [1e200, 1e-39]),
+    ([1e-100, 1e100], 1e-10, [1e-200, 1e300]),
+    ([1.0, 1e-12, 1e12], 1.0, [0.0, 1e7, 1e-5]),
+    ([1e-145, 1e145, 1.0], 1e100, [1e180, 1e30, 0.0]),
+    ([1e-145, 1e145], 1e134, [1e143, 1e243]),
+]
+
+
+@pytest.mark.parametrize(("curvatures", "radius", "y"), EXTREME)
+def test_projections_of_extreme_points_onto_extreme_ellipsoids(curvatures, radius, y):
+    ellipsoid = sets.Ellipsoid(curvatures, radius=radius)
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        point = ellipsoid.project(y)
+        assert ellipsoid.contains(point, tol=1e-12)
+    # Each coordinate in units of its own half-axis.
+    errors = np.sqrt(curvatures) * (point - exact_projection(curvatures, radius, y)) / radius
+    assert np.abs(errors).max() < 1e-12
+
+
+def test_projections_onto_long_ellipsoids_are_exact():
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        curvatures = 10.0 ** rng.uniform(-12, 12, 3)
+        y = 10.0 ** rng.uniform(-20, 20, 3) * rng.choice([-1.0, 0.0, 1.0], 3)
+        point = sets.Ellipsoid(curvatures).project(y)
+        errors = np.sqrt(curvatures) * (point - exact_projection(curvatures, 1.0, y))
+        assert np.abs(errors).max() < 1e-12

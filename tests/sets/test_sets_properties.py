@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy import optimize
 from sets_catalogue import CASES, PERMUTATIONS, SIGNS, Case, arrays, degenerate_directions
 
@@ -253,6 +254,55 @@ def test_projection_of_huge_and_tiny_points(case, size):
     x = size * np.random.default_rng(7).uniform(-1, 1, case.shape)
     assert case.set.contains(case.set.project(x), tol=1e-12)
     assert math.isfinite(case.set.violation(x))
+
+
+def spread(shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:
+    """Arrays whose entries lie anywhere from 1e-300 to 1e300, side by side."""
+    entry = st.builds(lambda sign, power: sign * 10.0**power, st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-300, 300))
+    return hnp.arrays(float, shape, elements=st.one_of(entry, st.sampled_from([1e300, -1e300, 1e-300, -1e-300])))
+
+
+@each_case
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_entries_of_any_size_side_by_side(case, data):
+    """In a direction and in a point; nothing overflows, and what is asked for holds relative to the largest entry."""
+    x = data.draw(spread(case.shape))
+    unit = float(np.abs(x).max()) or 1.0
+    others = random_points(case, seed=2, count=8)
+    reach = 1.0 + float(np.abs(others).max())
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        atom = case.set.lmo(x)
+        assert case.set.contains(atom.to_dense(), tol=1e-11)
+        assert atom.dot(x) / unit <= np.min(np.tensordot(others, x / unit, x.ndim)) + 1e-11 * reach * x.size
+        violation = case.set.violation(x)
+        assert not math.isnan(violation)
+        assert case.set.contains(x, tol=0.0) == (violation == 0.0)
+        if case.set.can_project:
+            p = case.set.project(x)
+            assert case.set.contains(p, tol=1e-11)
+            away = (x - p) / max(unit, 1.0)
+            reach += float(np.abs(p).max())
+            assert case.set.lmo(-away).dot(away) - np.vdot(p, away) <= 1e-11 * reach * x.size
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "radius" in c.set._parameters()], ids=str)
+@pytest.mark.parametrize("radius", [1e300, 1e-300])
+def test_a_radius_of_any_size(case, radius):
+    parameters = case.set._parameters()
+    if parameters.get("center") is not None:
+        parameters["center"] = [0.0] * math.prod(case.shape)
+    unit, scaled = (type(case.set)(**{**parameters, "radius": r}) for r in (1.0, radius))
+    for x in 3.0 * np.random.default_rng(11).normal(size=(3, *case.shape)):
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            np.testing.assert_allclose(scaled.lmo(x).to_dense() / radius, unit.lmo(x).to_dense(), rtol=0, atol=1e-11)
+            assert scaled.violation(radius * x) / radius == pytest.approx(unit.violation(x), abs=1e-11)
+            for far in (1e300, 1e-300):
+                assert not math.isnan(scaled.violation(far * x))
+                if case.set.can_project:
+                    assert scaled.contains(scaled.project(far * x), tol=1e-11)
+            if case.set.can_project:
+                np.testing.assert_allclose(scaled.project(radius * x) / radius, unit.project(x), rtol=0, atol=1e-11)
 
 
 # Input

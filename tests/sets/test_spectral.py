@@ -247,3 +247,16 @@ def test_atoms_cost_their_factors_and_add_up():
     projector = sets.Fantope(2).lmo(symmetric(rng, 6))
     assert projector.nnz == 12
     np.testing.assert_allclose(projector.to_dense() @ projector.to_dense(), projector.to_dense(), atol=1e-13)
+
+
+@pytest.mark.parametrize("constraint", [sets.Spectrahedron(0.5), sets.Spectraplex(), sets.Fantope(2)], ids=str)
+def test_a_matrix_whose_entries_differ_by_more_than_floats_can(constraint):
+    """LAPACK's eigendecomposition of this one does not converge."""
+    x = np.full((4, 4), -1.0)
+    x[0, 2] = x[2, 0] = x[3, 0] = 1e300
+    x[1, 2:] = x[2, 1:] = x[3, 2] = 1e-300
+    x[3, 1] = -1e16
+    point = constraint.project(x)
+    assert constraint.contains(point, tol=1e-12)
+    away = (x - point) / 1e300
+    assert constraint.lmo(-away).dot(away) - np.vdot(point, away) < 1e-12
