@@ -73,7 +73,8 @@ def _log1p_exp(z):
 
 
 @nb.njit(cache=True)
-def _sigmoid(z):
+def sigmoid(z):
+    """1 / (1 + e^-z) without overflow."""
     if z >= 0.0:
         return 1.0 / (1.0 + math.exp(-z))
     e = math.exp(z)
@@ -119,7 +120,7 @@ def loss_value(kind, p, q, y, z):
 def loss_derivative(kind, p, q, y, z):
     """df/dz; at a kink, the subgradient that river takes."""
     if kind == LOG:
-        return -p * _sigmoid(-z) if y > 0.5 else q * _sigmoid(z)
+        return -p * sigmoid(-z) if y > 0.5 else q * sigmoid(z)
     r = z - y
     if kind == SQUARED:
         return 2.0 * r
@@ -142,7 +143,7 @@ def loss_derivative(kind, p, q, y, z):
     if kind == HINGE:
         return -sign if margin <= p else 0.0
     if kind == FOCAL:
-        return -sign * _sigmoid(-(p * margin + q))
+        return -sign * sigmoid(-(p * margin + q))
     short = max(1.0 - margin, 0.0)
     if kind == SQUARED_HINGE:
         return -2.0 * sign * short

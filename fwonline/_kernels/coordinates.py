@@ -13,12 +13,55 @@ that of first appearances shows in a model.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fwonline._kernels.layout import L1, fast_part, jit, part
 
 BLOCK_SHIFT, GROUP_SHIFT = 6, 5
 BLOCK, GROUP = 1 << BLOCK_SHIFT, 1 << GROUP_SHIFT
+# The distance from 1 to the next number.
+UNIT = 2.0**-52
+
+
+@jit
+def stepwise_dot(v, idx, val, start, stop):
+    """sum val_k v[idx_k] in an order that cannot show, for sums that cancel (pre-rounding: Demmel, Nguyen 2013).
+
+    sigma is so large that the top bits (sigma + p) - sigma of all products p can be summed without rounding. The bits
+    left over are summed likewise below a smaller sigma, and so on: five sums that no order changes, 150 bits or more.
+    Zeros do not count, so that a row has one sum with and without them.
+    """
+    largest = 0.0
+    count = 0
+    total = 0.0
+    for k in range(start, stop):
+        p = v[idx[k]] * val[k]
+        total += p
+        largest = max(largest, abs(p))
+        count += p != 0.0
+    if not largest < np.inf:
+        return total
+    scale = 1.0 if largest < 1e280 else 2.0**-100  # so that no sigma overflows
+    # Four times as much as the sum of all can be.
+    room = 4.0 * 2.0 ** math.ceil(math.log2(max(count, 1)))
+    largest_sigma = 2.0 ** math.frexp(scale * largest)[1] * room
+    high = low = 0.0
+    for level in range(5):
+        extracted = 0.0
+        for k in range(start, stop):
+            p = scale * (v[idx[k]] * val[k])
+            sigma = largest_sigma
+            for _ in range(level):
+                p -= (sigma + p) - sigma
+                sigma *= UNIT * room
+            extracted += (sigma + p) - sigma
+        t = high + extracted
+        back = t - high
+        low += (high - (t - back)) + (extracted - back)
+        high = t
+    return (high + low) / scale
 
 
 def bound_sizes(capacity: int) -> tuple[int, int]:
@@ -30,32 +73,46 @@ def bound_sizes(capacity: int) -> tuple[int, int]:
 
 @part
 def sparse_dot(v, idx, val, start, stop):
-    """sum val_k v[idx_k], the sum compensated (Neumaier): the order of the entries does not show in its result.
+    """sum val_k v[idx_k] of the rounded products, so that no order of the entries shows in it.
 
-    Two sums run side by side, since each addition must wait for the one before it.
+    It is correctly rounded unless it lies below 2^-100 or so of the largest product. A compensated sum (Ogita, Rump,
+    Oishi 2005, Sum2) is within (n u)^2 sum |p_k| of the true one, which nearly always decides what number is nearest;
+    where it does not, ``stepwise_dot`` sums anew. Two sums run side by side, since each addition must wait for the one
+    before it.
     """
-    even = odd = lost_even = lost_odd = 0.0
+    even = odd = lost_even = lost_odd = size_even = size_odd = 0.0
     paired = stop - ((stop - start) & 1)
     for k in range(start, paired, 2):
         p = v[idx[k]] * val[k]
+        size_even += abs(p)
         t = even + p
         back = t - even
         lost_even += (even - (t - back)) + (p - back)
         even = t
         p = v[idx[k + 1]] * val[k + 1]
+        size_odd += abs(p)
         t = odd + p
         back = t - odd
         lost_odd += (odd - (t - back)) + (p - back)
         odd = t
     if paired < stop:
         p = v[idx[paired]] * val[paired]
+        size_even += abs(p)
         t = even + p
         back = t - even
         lost_even += (even - (t - back)) + (p - back)
         even = t
     total = even + odd
     back = total - even
-    return total + (((even - (total - back)) + (odd - back)) + (lost_even + lost_odd))
+    lost = ((even - (total - back)) + (odd - back)) + (lost_even + lost_odd)
+    nearest = total + lost
+    back = nearest - total
+    rest = (total - (nearest - back)) + (lost - back)
+    unsure = (stop - start + 2) * UNIT
+    unsure *= unsure * (size_even + size_odd)
+    if nearest + (rest + unsure) == nearest and nearest + (rest - unsure) == nearest:
+        return nearest
+    return stepwise_dot(v, idx, val, start, stop)
 
 
 @part

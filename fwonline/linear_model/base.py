@@ -12,7 +12,7 @@ from river import utils as river_utils
 from scipy import sparse
 
 from fwonline import losses
-from fwonline._kernels import coordinates, layout
+from fwonline._kernels import coordinates, layout, scores
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.linear_model.merging import merged_linear
@@ -26,6 +26,9 @@ if typing.TYPE_CHECKING:
     from fwonline.optim.run import LastSample, Run
 
 __all__ = ["FWLinear", "final_estimator"]
+
+CSR = tuple["NDArray[np.int64]", "NDArray[np.integer]", "NDArray[np.float64]"]
+_NONE = np.empty(0)
 
 
 def final_estimator(model: typing.Any) -> typing.Any:
@@ -133,11 +136,8 @@ class FWLinear(abc.ABC):
 
     def _play_raw(self, x: dict, y: typing.Any) -> float:
         """Learn a sample; return what `_raw_one` said of it before, to the last bit."""
-        run = self._run
-        # Where a feature weighs something before it is seen, a prediction sums in another order than learning does.
-        raw = self._raw_one(x) if run.start_weight else None
         self.learn_one(x, y)
-        return float(run.num[layout.PREDICTION]) if raw is None else raw
+        return float(self._run.num[layout.PREDICTION])
 
     def _complaint(self, status: int, x: dict, y: typing.Any) -> str:
         if status == layout.BAD_TARGET:
@@ -148,16 +148,24 @@ class FWLinear(abc.ABC):
         )
 
     def _raw_one(self, x: dict) -> float:
-        """<x, w> + intercept, in an order of summation that does not show."""
+        """<x, w> + intercept, by a sum in which no order of the features shows."""
         run = self._run
         idx, val = self._features.known(x)
-        z = float(run.num[layout.W_SCALE] * coordinates.sparse_dot(run.v, idx, val, 0, idx.size))
+        v = run.v
         if run.start_weight and idx.size < len(x):
+            v = self._with_unseen()
             known = self._features.positions
-            z += run.start_weight * math.fsum(value for name, value in x.items() if name not in known)
+            idx = np.fromiter((known.get(name, v.size - 1) for name in x), np.int64, len(x))
+            val = np.fromiter(x.values(), np.float64, len(x))
+        z = float(run.num[layout.W_SCALE] * coordinates.sparse_dot(v, idx, val, 0, idx.size))
         if not math.isfinite(z):
             raise SampleError(describe(x) or f"the prediction {z} is not finite")
         return z + float(run.num[layout.INTERCEPT])
+
+    def _with_unseen(self) -> NDArray[np.float64]:
+        """The iterate, and behind it what a feature weighs that has not been seen."""
+        run = self._run
+        return np.append(run.v[: run.n_features], run.start_weight / run.num[layout.W_SCALE])
 
     # --- many samples -----------------------------------------------------------------------------------------
 
@@ -239,18 +247,49 @@ class FWLinear(abc.ABC):
                 return targets[:i], str(error)
         return targets, None
 
-    def _raw_many(self, X: typing.Any, names: typing.Sequence) -> NDArray[np.float64]:
-        weights = np.full(len(names), self._run.start_weight)
-        mine = self._run.weights
-        for j, name in enumerate(names):
-            position = self._features.positions.get(name)
-            if position is not None:
-                weights[j] = mine[position]
-        return np.asarray(X @ weights, dtype=np.float64) + self._run.num[layout.INTERCEPT]
+    def _rows(self, X: typing.Any, names: typing.Sequence) -> CSR:
+        """A matrix of named columns as rows of positions; -1 for columns that no feature is named like."""
+        (indptr, idx, val, _), _ = as_rows(X, np.zeros(X.shape[0]), check=False)
+        columns = self._features.find_columns(names)
+        return indptr, idx if columns is None else columns[idx], val
 
-    def _raw_arrays(self, X: typing.Any) -> NDArray[np.float64]:
-        X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-        return self._raw_many(X, range(X.shape[1]))
+    def _raw_many(
+        self, X: typing.Any, names: typing.Sequence, probability: NDArray[np.float64] = _NONE
+    ) -> NDArray[np.float64]:
+        """What `_raw_one` returns for each row of a matrix, to the last bit; the logistic function of it beside."""
+        v, rows = self._run.v, self._rows(X, names)
+        if self._run.start_weight:
+            v = self._with_unseen()
+            rows = (rows[0], np.where(rows[1] < 0, v.size - 1, rows[1]), rows[2])
+        else:
+            rows = seen(rows)
+        raw = np.empty(X.shape[0])
+        scores.score_rows(v, self._run.num, *rows, raw, probability)
+        self._check_finite(raw, X, names)
+        return raw
+
+    def _check_finite(self, raw: NDArray[np.float64], X: typing.Any, names: typing.Sequence) -> None:
+        """Raise for the first row that has no finite prediction."""
+        finite = np.isfinite(raw)
+        if finite.all():
+            return
+        row = int(np.argmin(finite.reshape(len(raw), -1).all(axis=1)))
+        values = X[[row]].toarray()[0] if sparse.issparse(X) else X[row]
+        x = {name: value for name, value in zip(names, values.tolist(), strict=True) if value}
+        raise SampleError(f"row {row}: {describe(x) or 'the prediction is not finite'}")
+
+    def _frame(self, X: typing.Any) -> tuple[typing.Any, NDArray, list]:
+        """A frame, its values and its columns' names."""
+        frame = river_utils.dataframe.into_frame(X)
+        return frame, river_utils.dataframe.to_numpy(frame), list(frame.columns)
+
+    @staticmethod
+    def _matrix(X: typing.Any) -> tuple[typing.Any, range]:
+        """A matrix whose column j is the feature named j."""
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        if X.ndim != 2:
+            raise ValueError(f"X must be a matrix of samples x features, got shape {X.shape}")
+        return X, range(X.shape[1])
 
     def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
         """A model that predicts with the mean of the weights of this model and others.
@@ -338,3 +377,12 @@ class FWLinear(abc.ABC):
                 *([f"{part[k]:,.5f}" for part in parts] for k in (1, 2, 3)),
             ],
         )
+
+
+def seen(rows: CSR) -> CSR:
+    """The entries whose feature has a position."""
+    indptr, idx, val = rows
+    if idx.dtype == np.uint32 or not (idx < 0).any():
+        return rows
+    known = idx >= 0
+    return np.append(0, np.cumsum(known))[indptr], idx[known], val[known]

@@ -12,6 +12,7 @@ from river import utils as river_utils
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear
 from fwonline.linear_model.merging import merged_linear
+from fwonline.losses import sigmoid
 
 __all__ = ["FWClassifier"]
 
@@ -141,15 +142,26 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         whole._classes = next((m._classes for m, p in zip(models, pairs, strict=True) if p == whole_pair), ())
         return whole
 
-    def _positive(self, z: typing.Any) -> typing.Any:
-        return self.fitted_loss.mean_func(z) if hasattr(self.fitted_loss, "mean_func") else 1.0 / (1.0 + np.exp(-z))
+    @property
+    def _mean(self) -> typing.Callable[[float], float] | None:
+        """What the loss makes of a score, where that is not the logistic function."""
+        mean = getattr(self.loss, "mean_func", None)
+        plain = river_optim.losses.BinaryLoss.mean_func
+        return None if mean is None or getattr(mean, "__func__", None) is plain else mean
+
+    def _positive(self, X: typing.Any, names: typing.Sequence) -> np.ndarray:
+        """The probability of the positive class of a matrix's rows: each as that of one sample, to the last bit."""
+        mean = self._mean
+        p = np.empty(0 if mean else X.shape[0])
+        z = self._raw_many(X, names, p)
+        return np.array([float(mean(one)) for one in z.tolist()]) if mean else p
 
     def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
         """The probability of each class; a half each before learning."""
         return self._probabilities(self._raw_one(x), self.classes)
 
     def _probabilities(self, z: float, classes: tuple) -> dict:
-        p = float(self._positive(z))
+        p = sigmoid(z) if self._mean is None else float(self._mean(z))
         negative, positive = classes
         return {negative: 1.0 - p, positive: p}
 
@@ -165,27 +177,34 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
 
     def predict_proba_many(self, X: typing.Any) -> typing.Any:
         """The probability of each class for a frame's rows; a frame of the same library."""
-        frame = river_utils.dataframe.into_frame(X)
-        p = self._positive(self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns)))
+        frame, values, names = self._frame(X)
+        p = self._positive(values, names)
         negative, positive = self.classes
         return river_utils.dataframe.to_native_frame({negative: 1.0 - p, positive: p}, like=frame)
 
     def predict_many(self, X: typing.Any) -> typing.Any:
         """The likelier class of a frame's rows; a series of the same library."""
-        frame = river_utils.dataframe.into_frame(X)
-        z = self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns))
-        return river_utils.dataframe.to_native_series(self._labels(z), name=self._y_name, like=frame)
+        frame, values, names = self._frame(X)
+        labels = self._labels(self._positive(values, names))
+        return river_utils.dataframe.to_native_series(labels, name=self._y_name, like=frame)
 
-    def _labels(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(self.classes)[(z > 0).astype(int)]
+    def _labels(self, p: np.ndarray) -> np.ndarray:
+        # Of two that are equally likely the negative one, as `predict_one` has it.
+        return np.asarray(self.classes)[(p > 1.0 - p).astype(int)]
 
     def predict_arrays(self, X: typing.Any) -> np.ndarray:
-        """The likelier class of a matrix's rows, shape (n,)."""
-        return self._labels(self._raw_arrays(X))
+        """The likelier class of a matrix's rows, shape (n,): each as :meth:`predict_one` has it.
+
+        Raises
+        ------
+        SampleError
+            At the first row that has no finite score; the message names it.
+        """
+        return self._labels(self.predict_proba_arrays(X))
 
     def predict_proba_arrays(self, X: typing.Any) -> np.ndarray:
-        """The probability of the positive class of a matrix's rows, shape (n,)."""
-        return self._positive(self._raw_arrays(X))
+        """The probability of the positive class of a matrix's rows, shape (n,), as :meth:`predict_proba_one` has it."""
+        return self._positive(*self._matrix(X))
 
 
 def _pair(classes: tuple) -> tuple:

@@ -224,6 +224,12 @@ class FeatureIndex:
         positions = np.fromiter((self.positions[name] for name in names), np.uint32, len(names))
         return None if np.array_equal(positions, np.arange(len(positions))) else positions
 
+    def find_columns(self, names: typing.Sequence[typing.Any]) -> NDArray[np.int64] | None:
+        """Positions of named columns, -1 for one never seen; None if column j stands at position j."""
+        if isinstance(names, range) and len(names) == len(self) == self._numbered:
+            return None
+        return np.fromiter((self.positions.get(name, -1) for name in names), np.int64, len(names))
+
 
 def describe(x: dict) -> str | None:
     """What is wrong with a sample, naming the feature; None if nothing is."""
@@ -235,5 +241,12 @@ def describe(x: dict) -> str | None:
         if number is None:
             return f"feature {name!r} is {value!r} ({type(value).__name__}); expected a number"
         if not number <= layout.LARGEST:
-            return f"feature {name!r} is {value!r}; expected a finite number of at most {layout.LARGEST:g} in size"
+            return (
+                f"feature {name!r} is {_plain(value)!r}; expected a finite number of at most {layout.LARGEST:g} in size"
+            )
     return None
+
+
+def _plain(value: typing.Any) -> typing.Any:
+    """A number of numpy as Python shows it."""
+    return value.item() if isinstance(value, np.generic) else value

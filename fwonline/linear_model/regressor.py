@@ -81,13 +81,25 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
             return labels.astype(np.float64), None
         return super()._targets(labels)
 
-    def _mean(self, z: typing.Any) -> typing.Any:
-        mean_func = getattr(self.loss, "mean_func", None)  # which the squared loss, the default, has not
-        return z if mean_func is None else mean_func(z)
+    @property
+    def _mean(self) -> typing.Callable[[float], float] | None:
+        """What the loss makes of a raw prediction; None where it is the prediction itself."""
+        mean = getattr(self.loss, "mean_func", None)  # which the squared loss, the default, has not
+        plain = river_optim.losses.RegressionLoss.mean_func
+        return None if mean is None or getattr(mean, "__func__", None) is plain else mean
+
+    def _predicted(self, z: float) -> float:
+        mean = self._mean
+        return z if mean is None else mean(z)
+
+    def _predicted_many(self, z: np.ndarray) -> np.ndarray:
+        # One by one: over an array numpy's exponential is rounded otherwise.
+        mean = self._mean
+        return z if mean is None else np.array([float(mean(one)) for one in z.tolist()])
 
     def predict_one(self, x: dict) -> float:
         """Predict the target of a sample; 0.0 (plus the intercept) before learning."""
-        return self._mean(self._raw_one(x))
+        return self._predicted(self._raw_one(x))
 
     def play_one(self, x: dict, y: typing.Any) -> float:
         """Predict the target of a sample, then learn the sample; answers the prediction.
@@ -112,14 +124,20 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         >>> model.play_one({"a": 1.0}, 1.0), model.n_samples
         (0.0, 1)
         """
-        return self._mean(self._play_raw(x, y))
+        return self._predicted(self._play_raw(x, y))
 
     def predict_many(self, X: typing.Any) -> typing.Any:
         """Predict the targets of a frame's rows; a series of the frame's library."""
-        frame = river_utils.dataframe.into_frame(X)
-        values = self._mean(self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns)))
-        return river_utils.dataframe.to_native_series(values, name=self._y_name, like=frame)
+        frame, values, names = self._frame(X)
+        predicted = self._predicted_many(self._raw_many(values, names))
+        return river_utils.dataframe.to_native_series(predicted, name=self._y_name, like=frame)
 
     def predict_arrays(self, X: typing.Any) -> np.ndarray:
-        """Predict the targets of a matrix's rows, shape (n,)."""
-        return self._mean(self._raw_arrays(X))
+        """Predict the targets of a matrix's rows, shape (n,): each as :meth:`predict_one` does, to the last bit.
+
+        Raises
+        ------
+        SampleError
+            At the first row that has no finite prediction; the message names it.
+        """
+        return self._predicted_many(self._raw_many(*self._matrix(X)))

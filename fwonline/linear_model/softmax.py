@@ -8,12 +8,11 @@ import numpy as np
 from river import base
 from river import optim as river_optim
 from river import utils as river_utils
-from scipy import sparse
 
 from fwonline._kernels import layout
 from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.base import FWLinear
+from fwonline.linear_model.base import FWLinear, seen
 from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.finite_sum import probabilities
@@ -149,55 +148,55 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
     def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
         """The probability of each class seen so far; nothing before learning."""
         idx, val = self._features.known(x)
-        z = self._run.scores(idx, val)
+        z = self._run.scores(np.array([0, idx.size]), idx, val)
         if not np.isfinite(z).all():
             raise SampleError(describe(x) or "the scores are not finite")
-        return dict(zip(self.classes, probabilities(z[None])[0].tolist(), strict=True)) if z.size else {}
+        return dict(zip(self.classes, probabilities(z)[0].tolist(), strict=True)) if z.size else {}
 
-    def _raw_many(self, X: typing.Any, names: typing.Sequence) -> NDArray[np.float64]:
-        """Scores, samples x classes."""
-        positions = self._features.positions
-        known = [j for j, name in enumerate(names) if name in positions]
-        W = np.zeros((self._run.k, len(names)))
-        W[:, known] = self._run.x[:, [positions[names[j]] for j in known]]
-        return np.asarray(X @ W.T, dtype=np.float64)
+    def _probabilities(self, X: typing.Any, names: typing.Sequence) -> NDArray[np.float64]:
+        """The probability of each class for the rows of a matrix: each as that of one sample, to the last bit."""
+        z = self._run.scores(*seen(self._rows(X, names)))
+        self._check_finite(z, X, names)
+        return probabilities(z)
 
-    def _labels(self, z: NDArray) -> NDArray:
+    def _labels(self, p: NDArray) -> NDArray:
         labels = np.empty(len(self.classes), dtype=object)
         labels[:] = self.classes
         natural = np.array(self.classes)
         if natural.ndim == 1 and natural.tolist() == list(self.classes):
             labels = natural
-        return labels[z.argmax(axis=1)]
+        return labels[p.argmax(axis=1)]
 
     def predict_proba_many(self, X: typing.Any) -> typing.Any:
         """The probability of each class for a frame's rows; a frame of the same library."""
-        frame = river_utils.dataframe.into_frame(X)
-        z = self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns))
-        p = probabilities(z) if z.size else z
+        frame, values, names = self._frame(X)
+        p = self._probabilities(values, names)
         columns = {label: p[:, c] for c, label in enumerate(self.classes)}
         return river_utils.dataframe.to_native_frame(columns, like=frame)
 
     def predict_many(self, X: typing.Any) -> typing.Any:
         """The likeliest class of a frame's rows; a series of the same library."""
-        frame = river_utils.dataframe.into_frame(X)
-        z = self._raw_many(river_utils.dataframe.to_numpy(frame), list(frame.columns))
-        labels = self._labels(z) if z.size else np.full(len(z), None)
+        frame, values, names = self._frame(X)
+        labels = self._labels(self._probabilities(values, names)) if self.classes else np.full(len(values), None)
         return river_utils.dataframe.to_native_series(labels, name=self._y_name, like=frame)
 
     def predict_arrays(self, X: typing.Any) -> NDArray:
-        """The likeliest class of a matrix's rows, shape (n,)."""
-        return self._labels(self._raw_arrays(X))
+        """The likeliest class of a matrix's rows, shape (n,): each as :meth:`predict_one` has it.
+
+        Raises
+        ------
+        SampleError
+            At the first row that has no finite score; the message names it.
+        ValueError
+            Before learning, when no class is known.
+        """
+        return self._labels(self.predict_proba_arrays(X))
 
     def predict_proba_arrays(self, X: typing.Any) -> NDArray[np.float64]:
         """Probabilities, samples x classes in the order of :attr:`classes`."""
-        return probabilities(self._raw_arrays(X))
-
-    def _raw_arrays(self, X: typing.Any) -> NDArray[np.float64]:
         if not self._run.k:
             raise ValueError("no class is known yet: learn before predicting arrays")
-        X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-        return self._raw_many(X, range(X.shape[1]))
+        return self._probabilities(*self._matrix(X))
 
     # --- all of a data set ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import typing
 import numpy as np
 
 from fwonline import sets
-from fwonline._kernels import layout, memory
+from fwonline._kernels import layout, memory, scores
 from fwonline.optim.finite_sum import Softmax
 from fwonline.optim.finite_sum_methods import method_for
 from fwonline.optim.finite_sum_run import FiniteSumRun
@@ -84,10 +84,11 @@ class SoftmaxRun(FiniteSumRun):
         self.x[...] = W
         self.cnt[layout.WARM] = 1
 
-    def scores(self, idx: NDArray, val: NDArray) -> NDArray[np.float64]:
-        """The score of each class, summed in the order of positions."""
-        order = np.argsort(idx, kind="stable")
-        return self.W[: self.k][:, idx[order]] @ val[order]
+    def scores(self, indptr: NDArray, idx: NDArray, val: NDArray) -> NDArray[np.float64]:
+        """The score of each class for each row, shape (rows, k): no order of the entries shows in it."""
+        z = np.empty((indptr.size - 1, self.k))
+        scores.score_classes(self.W, indptr, idx, val, z)
+        return z
 
     def _learn_by_parts(self, rows, i):
         indptr, idx, val, y = rows
@@ -98,7 +99,7 @@ class SoftmaxRun(FiniteSumRun):
         self.admit(int(target) + 1)
         order = start + np.argsort(idx[start:stop], kind="stable")
         idx, val = idx[order], val[order]
-        z = self.scores(idx, val)[None]
+        z = self.scores(np.array([0, idx.size]), idx, val)
         slope = self.score_loss.derivative(np.array([target]), z)[0]
         loss = float(self.score_loss.value(np.array([target]), z)[0])
         memory.note_play(self.num, self.cnt, target, float(z[0, int(target)]), loss)
