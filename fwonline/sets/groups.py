@@ -181,8 +181,16 @@ class LatentGroupBall(_GroupBall):
             return largest * float(np.linalg.norm(scaled))
         indicator = np.zeros((self._sizes.size, x.size))
         indicator[np.repeat(np.arange(self._sizes.size), self._sizes), self._members] = 1.0
-        useful = covered > 0
-        return largest * _latent_group_norm(np.abs(scaled[support]), indicator[useful][:, support])
+        return largest * _latent_group_norm(np.abs(scaled[support]), _largest_groups(indicator[:, support]))
+
+
+def _largest_groups(indicator: Array) -> Array:
+    """The groups that lie in no other: what is zero outside a group is zero outside every group that holds it."""
+    distinct = np.unique(indicator, axis=0)
+    in_common = distinct @ distinct.T
+    lies_in = in_common == distinct.sum(axis=1)[:, None]
+    np.fill_diagonal(lies_in, False)
+    return distinct[~lies_in.any(axis=1)]
 
 
 def _latent_group_norm(x: Array, indicator: Array) -> float:
@@ -209,14 +217,27 @@ def _latent_group_norm(x: Array, indicator: Array) -> float:
             break
         # Newton's step on 1 - sum_{i in g} ratio_i^2 - z_g = 0, eta_g z_g = mu: the gradient's Hessian plus z / eta.
         mu = 0.05 * float(eta @ z) / m
-        hessian = (indicator * (2.0 * np.square(ratio) / zeta)) @ indicator.T
-        hessian[np.diag_indices(m)] += z / eta
         gradient = 1.0 - np.square(group_norms)
-        step = np.linalg.solve(hessian, mu / eta - gradient)
+        scale = np.sqrt(eta / z)
+        factor = scale[:, None] * indicator * (np.sqrt(2.0 / zeta) * ratio)
+        step = scale * _solve_shifted(factor, scale * (mu / eta - gradient))
         dual_step = (mu - z * step) / eta - z
         eta = eta + _fraction_to_boundary(eta, step) * step
         z = z + _fraction_to_boundary(z, dual_step) * dual_step
     return best
+
+
+def _solve_shifted(factor: Array, b: Array) -> Array:
+    """Return the y with (I + F F^T) y = b.
+
+    Where F is so large that I is lost beside it, and F F^T singular, as it is for groups that depend on each other, by
+    the singular values of F, with which nothing is lost.
+    """
+    if np.square(factor).sum() < 1e10:
+        return np.asarray(np.linalg.solve(np.eye(b.size) + factor @ factor.T, b), dtype=np.float64)
+    u, s, _ = np.linalg.svd(factor, full_matrices=False)
+    along = b @ u
+    return b - u @ along + u @ (along / (1.0 + np.square(s)))
 
 
 def _fraction_to_boundary(value: Array, step: Array) -> float:

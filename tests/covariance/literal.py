@@ -57,6 +57,9 @@ def running_mean(
 ):
     """HCGM with the exact gradient of the mean over the samples seen so far; yields the iterate after each sample.
 
+    What is sent to it takes the iterate's place: then the two are compared step by step, and an eigenvector's error,
+    which a step may amplify many times over, does not add up.
+
     With `block` a step goes to the point that minimises <v, S> + L eta / 2 ||S - X||^2. With `dual` as in CGAL.
     """
     n = samples.shape[1]
@@ -82,4 +85,5 @@ def running_mean(
                     if sigma * square > 4 * (eta * now) ** 2 / next_beta:
                         sigma = 4 * (eta * now) ** 2 / next_beta / square
                     y = y + sigma * r
-        yield x
+        sent = yield x
+        x = x if sent is None else sent

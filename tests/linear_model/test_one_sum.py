@@ -13,8 +13,6 @@ from fwonline import linear_model, optim, sets
 from fwonline._kernels import coordinates
 from fwonline.exceptions import SampleError
 
-pytestmark = pytest.mark.numerics
-
 
 def hostile(n=120, d=9, seed=3):
     """Rows whose scores cancel, with zeros, and large and small values side by side."""

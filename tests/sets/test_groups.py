@@ -77,6 +77,27 @@ def test_the_latent_norm_against_its_dual(groups):
         assert ball.norm(x) == pytest.approx(latent_norm_by_duality(groups, x), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("groups", "x"),
+    [
+        ([[0], *[[3, 4]] * 4, [0, 2, 4], [0, 1], [2], [3, 4]], [100.0, 46.0, 2.0, 1.0, 2.0]),
+        ([[0], *[[3, 4]] * 4, [0, 2, 4], [0, 1], [2], [3, 4]], [46.0, 100.0, 2.0, 1.0, 2.0]),
+        ([[0, 1], [1, 0], [0, 1], [1, 2], [2, 1]], [1e-8, 1.0, 1e8]),
+        ([[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]], [1.0, 1.0, 1.0, 1.0]),
+        ([[i, j] for i in range(5) for j in range(5) if i != j], [1.0, 1e-5, 1e5, 1.0, 1e-12]),
+        ([*([[0, 1, 2]] * 30), *([[2, 3]] * 30), [0], [0, 1]], [3.0, 1.0, 2.0, 5.0]),
+    ],
+)
+def test_the_latent_norm_where_groups_repeat_or_lie_in_others(groups, x):
+    ball = sets.LatentGroupBall(groups, 1.0)
+    distinct = {frozenset(group) for group in groups}
+    largest = [sorted(group) for group in distinct if not any(group < other for other in distinct)]
+    norm = ball.norm(x)
+    assert norm == pytest.approx(sets.LatentGroupBall(largest, 1.0).norm(x), rel=1e-9)
+    # Any point of the dual ball gives a lower bound, any decomposition an upper one.
+    assert norm == pytest.approx(latent_norm_by_duality(largest, np.array(x) / max(x)) * max(x), rel=1e-6)
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_latent_norm_is_a_norm_between_l2_and_the_group_norm(data):

@@ -33,6 +33,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_broker_outlives_the_program_that_started_it(real_kafka, number):
     holder = subprocess.Popen([sys.executable, "-c", _HOLDER], cwd=_ROOT, stdout=subprocess.PIPE, text=True)

@@ -16,10 +16,9 @@ from tools.bench.cli import main
 from tools.bench.groups import GROUPS
 from tools.papers import data
 
-SLOW = ("memory", "startup")
 
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in GROUPS])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUPS)
 def test_each_runs_on_small_data(name, tmp_path, capsys):
     assert main([name, "--quick", "--json", str(tmp_path / "out.json")]) == 0
     shown = capsys.readouterr().out
@@ -49,6 +48,7 @@ def test_list_and_mistakes(capsys):
     assert "no file nowhere.npz" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_missing_peer_is_a_line_that_says_how_to_install_it(monkeypatch, capsys):
     find = importlib.import_module
 
@@ -100,6 +100,7 @@ def test_a_play_is_the_mean_loss_of_predictions_made_before_learning():
     assert one.nonzeros == np.count_nonzero(w)
 
 
+@pytest.mark.slow
 def test_a_tournament_keeps_the_best_of_a_grid_in_hindsight():
     task = playing.Task(data.rcv1(quick=True), sets.L1Ball(30.0))
 

@@ -1,6 +1,7 @@
 """The covariance benchmark and figure run, and their literal version is the algorithm."""
 
 import numpy as np
+import pytest
 
 from fwonline import covariance, datasets
 from tools.bench import covariance as bench
@@ -8,6 +9,7 @@ from tools.bench.report import Settings, Table
 from tools.papers import covariance_cost, locatello_covariance
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_and_compares_like_with_like():
     results = list(bench.run(Settings(quick=True)))
     assert isinstance(results[-1], Table)
@@ -30,6 +32,7 @@ def test_the_figure_is_drawn_with_its_table(tmp_path, capsys):
     assert "| second moment | 100 |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_cost_is_drawn_with_its_table(tmp_path, capsys):
     paths = covariance_cost.draw(tmp_path / "cost", quick=True)
     assert all(path.stat().st_size for path in paths)

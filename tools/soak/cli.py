@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.kafka import BrokerUnavailable, Cluster, RealCluster, start_cluster
-from tools.soak import poison, speed, trials
+from tools.soak import poison, properties, speed, trials
 from tools.soak.trial import Trial
 
 __all__ = ["main"]
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     began = time.monotonic()
     try:
-        figures = _fuzz(chosen) if chosen.trial == "fuzz" else _on_a_broker(chosen)
+        figures = ALONE.get(chosen.trial, _on_a_broker)(chosen)
     except BrokerUnavailable as error:
         print(f"no broker: {error}", file=sys.stderr)
         return 2
@@ -53,6 +53,14 @@ def _fuzz(chosen: argparse.Namespace) -> dict[str, Any]:
         fuzz.with_bounds()
     print(f"fuzz, seed {chosen.seed}", flush=True)
     return fuzz.main(chosen, _say)
+
+
+def _properties(chosen: argparse.Namespace) -> dict[str, Any]:
+    return properties.properties(chosen.seconds, chosen.seed, chosen.only, _say)
+
+
+#: The trials that need no broker.
+ALONE: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"fuzz": _fuzz, "properties": _properties}
 
 
 def _cluster(chosen: argparse.Namespace) -> Cluster:
@@ -93,7 +101,8 @@ def _group(trial_of: Callable[[Trial, argparse.Namespace], dict[str, Any]]) -> C
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tools.soak", description="Long trials on a real Kafka; each prints its figures, PASS or FAIL."
+        prog="python -m tools.soak",
+        description="Long trials, most on a real Kafka; each prints its figures, PASS or FAIL.",
     )
     parser.add_argument("--seed", type=int, default=1)
     commands = parser.add_subparsers(dest="trial", required=True)
@@ -160,4 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--mutants", type=int, default=0, help="how many, in any time (default: as many as time allows)")
     sub.add_argument("--bounds", action="store_true", help="under numba's bounds checking: the first run compiles")
     sub.add_argument("--replay", metavar="TOKEN", help="try one mutant again, in this process")
+    sub = commands.add_parser("properties", help="the property tests, with examples drawn anew in each pass")
+    sub.add_argument("only", nargs="*", help="files or folders of tests (default: all)")
+    sub.add_argument("--seconds", type=float, default=600.0, help="0 for one pass (default: 600)")
     return parser
