@@ -59,7 +59,15 @@ class Turn(NamedTuple):
 
 
 class Exchange(abc.ABC):
-    """Where workers show one another documents, one for each partition, the latest of each."""
+    """Where workers show one another documents, one for each partition, the latest of each.
+
+    What is shown there may come from anybody who can write there: a name that is no partition's and an offset that no
+    worker can have learned up to are refused here, and documents that are none by whoever reads them.
+    """
+
+    #: How many were refused, and why the last one was.
+    n_refused: int = 0
+    refusal: str = ""
 
     @abc.abstractmethod
     def publish(self, partition: str, offset: int, document: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from river import compose, metrics, preprocessing
 from shared_fake import Group, Member, NotOurs, Place, samples
@@ -14,8 +16,8 @@ from fwonline.monitors import Metric
 from fwonline.stream import CallbackSink, Rejected
 
 
-def model():
-    return compose.Discard("id") | preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(3.0), seed=1)
+def model(radius=3.0):
+    return compose.Discard("id") | preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(radius), seed=1)
 
 
 @pytest.fixture
@@ -311,13 +313,88 @@ def test_models_are_shown_to_those_who_do_not_see_the_states(worker, states):
         worker(member, merge_every=1.0, merge_topic="models").run()
     assert group.places["t[0]"].offset == 40
 
-    group.board.documents["t[0]"] = (99, b"nonsense")
-    with pytest.raises(ValueError, match=r"t\[0\]@99: the checkpoint is cut short"):
-        through_topic.refresh()
     with pytest.raises(ValueError, match="merge_topic: expected merge_every with it"):
         worker(Member(group), merge_topic="models")
     with pytest.raises(ValueError, match="expected states or an exchange"):
         MergedModel(Member(group))
+
+
+def shown(group, **options):
+    """What a process that predicts makes of what is shown; two partitions have learned."""
+    return MergedModel(Member(group), exchange=group.board, **options)
+
+
+@pytest.fixture
+def board(worker):
+    group = Group(p0=samples(40), p1=samples(40, 500))
+    member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 30), ("read", "t[1]", 30))
+    worker(member, merge_every=1.0, merge_topic="models").run()
+    return group
+
+
+def strange_model():
+    other = model()
+    other["StandardScaler"].means["a"] = "far"
+    other["StandardScaler"].counts["a"] = 1
+    other["StandardScaler"].vars["a"] = 1.0
+    return codec.dumps(other)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (b"nonsense", "the checkpoint is cut short"),
+        (codec.dumps({"a": 1}), "expected a model, found dict"),
+        (codec.dumps(preprocessing.StandardScaler()), r"the model is of another kind: model was .*Pipeline"),
+        (
+            codec.dumps(
+                compose.Discard("id") | preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(4.0), seed=1)
+            ),
+            r"the model is of another kind: model.FWClassifier.constraint.radius was 3.0 and is 4.0 now",
+        ),
+        (strange_model(), "unsupported operand"),
+    ],
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_is_no_model_of_the_groups_is_refused_and_counted(board, document, said, is_known):
+    merged = shown(board, **({"model": model()} if is_known else {}))
+    assert merged.refresh()
+    weights = merged.model["FWClassifier"].weights
+    board.board.documents["t[0]"] = (99, document)
+    for _ in range(2):  # it is looked at once
+        assert not merged.refresh()
+        assert merged.n_refused == 1
+    assert re.match(rf"t\[0\]@99: .*{said}", merged.refusal)
+    assert merged.n_partitions == 2
+    assert merged.model["FWClassifier"].weights == weights
+
+    late = shown(board, model=model())  # one that begins now has the others
+    assert late.refresh()
+    assert (late.n_partitions, late.n_refused) == (1, 1)
+
+
+def test_a_good_model_beside_a_strange_one_is_taken(board, states):
+    merged = shown(board)
+    merged.refresh()
+    again = codec.dumps(states.read("t[1]", board.places["t[1]"].note)["model"])
+    board.board.documents.update({"t[0]": (98, strange_model()), "t[1]": (99, again)})
+    assert merged.refresh()
+    assert (merged.n_partitions, merged.n_refused) == (2, 1)
+    board.board.documents.clear()
+    board.board.documents["t[0]"] = (1, strange_model())
+    alone = shown(board)
+    assert not alone.refresh()
+    assert (alone.model, alone.n_partitions, alone.n_refused) == (None, 0, 1)
+
+
+def test_a_worker_tells_of_what_it_refused_and_goes_on(worker, board, states):
+    board.board.documents["t[0]"] = (99, b"nonsense")
+    board.board.n_refused, board.board.refusal = 2, "models[0]@7: expected a partition"
+    member = Member(board, ("gain", "t[0]", "t[1]"), ("read", "t[1]", 5), ("read", "t[0]", 5), ("read", "t[1]", 5))
+    with pytest.warns(UserWarning, match=r"3 models that others showed were refused; the last: t\[0\]@99: ") as told:
+        worker(member, merge_every=1e-9, merge_topic="models").run()
+    assert len(told) == 1
+    assert committed(board, states, "t[1]")["counts"]["learned"] == 40
 
 
 def test_what_cannot_be_merged_is_told_at_once(worker):

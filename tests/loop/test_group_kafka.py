@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -147,3 +148,66 @@ def test_the_latest_document_of_each_partition_is_had_from_a_compacted_topic(rea
         other.close()
     with pytest.raises(SourceError, match="has no topic fwonline-none: merge_topic must be there"):
         source.exchange("fwonline-none").latest()
+
+
+def test_what_is_forged_on_the_topic_of_models_is_refused_and_counted(real_kafka, make_topic):
+    from kafka import KafkaProducer
+
+    stream, pair, models = make_topic(2), make_topic(2), make_topic(1)
+    with contextlib.closing(KafkaProducer(bootstrap_servers=real_kafka.bootstrap.split(","))) as producer:
+        for number in range(5):
+            producer.send(stream, value=b"%d" % number, partition=0)
+            producer.send(pair, value=b"%d" % number, partition=0)
+
+        def show(key, offset, document=b"forged"):
+            headers = [] if offset is None else [("offset", offset)]
+            producer.send(models, key=key, value=document, headers=headers)
+            producer.flush(10)
+
+        alone = KafkaGroupSource(stream, real_kafka.bootstrap, group="g", client=dict(real_kafka.consumer))
+        both = KafkaGroupSource(
+            [stream, pair], real_kafka.bootstrap, group="g", client=dict(real_kafka.consumer), co_partitioned=True
+        )
+        first, together = f"{stream}[0]".encode(), f"{stream}+{pair}[0]".encode()
+        with contextlib.closing(alone.exchange(models)) as one, contextlib.closing(both.exchange(models)) as other:
+            show(first, b"3", b"three")
+            show(together, b"7", b"seven")
+            assert one.latest() == {first.decode(): (3, b"three")}
+            assert other.latest() == {together.decode(): (7, b"seven")}
+            assert (one.n_refused, other.n_refused) == (1, 1)  # each takes the other's for a stranger's
+            forged = [
+                (first, b"9" * 5000, "expected an offset in the header"),
+                (first, b"9" * 19, "ends at 5, and the header says"),
+                (first, b"6", "ends at 5, and the header says offset 6"),
+                (first, b"-1", "expected an offset"),
+                (first, b"\xd9\xa3", "expected an offset"),  # a digit, and none of these
+                (first, None, "expected an offset"),
+                (f"{stream}[2]".encode(), b"0", "is no partition of what the group reads"),
+                (f"{stream}[00]".encode(), b"0", "expected a partition of"),
+                (f"{stream}[{'9' * 5000}]".encode(), b"0", "expected a partition of"),
+                (b"elsewhere[0]", b"0", "expected a partition of"),
+                (b"\xff\xfe", b"0", "expected a partition of"),
+                (None, b"0", "expected a partition of"),
+            ]
+            for key, offset, said in forged:
+                before = one.n_refused
+                show(key, offset)
+                assert one.latest() == {first.decode(): (3, b"three")}
+                assert one.n_refused == before + 1
+                assert said in one.refusal
+                assert len(one.refusal) < 300
+            show(together, b"11")
+            assert other.latest() == {together.decode(): (7, b"seven")}
+            assert "ends at 10, and the header says offset 11" in other.refusal
+            show(first, b"5", b"five")
+            assert one.latest() == {first.decode(): (5, b"five")}
+            n_refused = one.n_refused
+            one._disconnect()  # reads all of it once more, and counts nothing twice
+            assert one.latest() == {first.decode(): (5, b"five")}
+            assert one.n_refused == n_refused
+            with contextlib.closing(real_kafka.admin()) as admin:
+                admin.create_partitions({stream: 3})
+            deadline = time.monotonic() + 10
+            while f"{stream}[2]" not in one.latest() and time.monotonic() < deadline:
+                show(f"{stream}[2]".encode(), b"0", b"new")
+            assert one.latest()[f"{stream}[2]"] == (0, b"new")

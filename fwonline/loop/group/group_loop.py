@@ -139,7 +139,8 @@ class GroupLoop:
             raise ValueError("merge_topic: expected merge_every with it, which says how often to look")
         self._merges = Timer(merge_every, None, default=None)
         self._exchange = None if merge_topic is None else source.exchange(merge_topic)
-        self.merged = MergedModel(source, self.states, self._exchange)
+        self.merged = MergedModel(source, self.states, self._exchange, model=model)
+        self._told_refusals = 0
         self._fresh("?")  # what cannot be, is known now
         if merge_every is not None:
             merge([model, model])
@@ -395,7 +396,9 @@ class GroupLoop:
     def _merge(self) -> None:
         """Look what the others have learned."""
         try:
-            if not self.merged.refresh():
+            is_new = self.merged.refresh()
+            self._tell_refusals()
+            if not is_new:
                 return
         except (TypeError, ValueError) as error:
             warnings.warn(
@@ -404,6 +407,15 @@ class GroupLoop:
             return
         for loop in self._loops.values():
             self._serve(loop)
+
+    def _tell_refusals(self) -> None:
+        """Say what was refused of the models that others show, each time it has doubled."""
+        n = self.merged.n_refused
+        if n and n >= 2 * self._told_refusals:
+            self._told_refusals = n
+            warnings.warn(
+                f"{n:,} models that others showed were refused; the last: {self.merged.refusal}", stacklevel=2
+            )
 
     def _serve(self, loop: EventLoop) -> None:
         if self.merged.model is not None:

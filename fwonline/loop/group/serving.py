@@ -6,6 +6,7 @@ from typing import Any
 
 from fwonline.exceptions import CheckpointError
 from fwonline.loop import codec
+from fwonline.loop._kind import difference, kind_of
 from fwonline.loop.group.merging import merge
 from fwonline.loop.group.states import PartitionStates
 from fwonline.stream.shared import Exchange, SharedSource
@@ -26,7 +27,10 @@ class MergedModel:
     states
         Where the states are.
     exchange
-        Where the workers show their models, if they do (`merge_topic`): then `states` are not looked at.
+        Where the workers show their models, if they do (`merge_topic`): then `states` are not looked at. What is no
+        model there, or one of another kind, is refused and counted, and the one of before stays.
+    model
+        What the models shown on the exchange must be like: of its class and parameters. By default, like the first.
 
     Attributes
     ----------
@@ -34,11 +38,20 @@ class MergedModel:
         The merge, or None as long as nothing was committed.
     n_partitions
         Of how many partitions it is made.
+    n_refused
+        How much of what the exchange had was refused.
+    refusal
+        Why the last of it was.
 
     """
 
     def __init__(
-        self, source: SharedSource, states: PartitionStates | None = None, exchange: Exchange | None = None
+        self,
+        source: SharedSource,
+        states: PartitionStates | None = None,
+        exchange: Exchange | None = None,
+        *,
+        model: Any = None,
     ) -> None:
         if states is None and exchange is None:
             raise ValueError("expected states or an exchange to find the partitions' models in")
@@ -48,6 +61,17 @@ class MergedModel:
         self._exchange = exchange
         self._marks: dict[str, Any] = {}  # what was looked at last
         self._models: dict[str, Any] = {}
+        self._kind = None if model is None else kind_of(model)
+        self._n_refused = 0
+        self._refusal = ""
+
+    @property
+    def n_refused(self) -> int:
+        return self._n_refused + (0 if self._exchange is None else self._exchange.n_refused)
+
+    @property
+    def refusal(self) -> str:
+        return self._refusal or ("" if self._exchange is None else self._exchange.refusal)
 
     @property
     def n_partitions(self) -> int:
@@ -64,22 +88,78 @@ class MergedModel:
             When the models cannot be merged.
 
         """
-        is_new = self._from_states() if self._exchange is None else self._from_exchange(self._exchange)
-        if is_new:
-            self.model = merge([self._models[partition] for partition in sorted(self._models)])
+        if self._exchange is not None:
+            return self._from_exchange(self._exchange)
+        if is_new := self._from_states():
+            self.model = self._merged()
         return is_new
 
+    def _merged(self) -> Any:
+        return merge([self._models[partition] for partition in sorted(self._models)])
+
     def _from_exchange(self, exchange: Exchange) -> bool:
-        is_new = False
+        before, new = dict(self._models), set()
         for partition, (offset, document) in exchange.latest().items():
-            if self._marks.get(partition) != offset:
-                try:
-                    self._models[partition] = codec.loads(document)
-                except CheckpointError as error:
-                    raise ValueError(f"{partition}@{offset}: {error}") from error
-                self._marks[partition] = offset
-                is_new = True
-        return is_new
+            if self._marks.get(partition) == offset:
+                continue
+            self._marks[partition] = offset
+            try:
+                self._models[partition] = self._loaded(document)
+            except Exception as error:  # whatever a stranger has written there: it is no model
+                self._refuse(partition, error)
+            else:
+                new.add(partition)
+        if not new:
+            return False
+        try:
+            if len(self._models) == 1:  # a merge with others is what shows whether it is sound
+                merge(2 * list(self._models.values()))
+            self.model = self._merged()
+        except Exception as error:
+            if not self._take_back(new, before):
+                raise ValueError(f"the models cannot be merged: {error}") from error
+            if self._models == before:
+                return False
+            self.model = self._merged()
+        return True
+
+    def _loaded(self, document: bytes) -> Any:
+        """Return the model of a document.
+
+        Raises
+        ------
+        CheckpointError
+            When it is none, or is of another kind than the others.
+
+        """
+        model = codec.loads(document)
+        if not hasattr(type(model), "learn_one"):
+            raise CheckpointError(f"expected a model, found {type(model).__name__}")
+        kind = kind_of(model)
+        if self._kind is not None and (found := difference(self._kind, kind, "model")) is not None:
+            raise CheckpointError(f"the model is of another kind: {found}")
+        self._kind = kind
+        return model
+
+    def _take_back(self, new: set[str], before: dict[str, Any]) -> bool:
+        """Refuse what cannot even be merged with itself; whether there was something."""
+        found = False
+        for partition in sorted(new):
+            model = self._models[partition]
+            try:
+                merge([model, model])
+            except Exception as error:
+                found = True
+                self._refuse(partition, error)
+                if partition in before:
+                    self._models[partition] = before[partition]
+                else:
+                    del self._models[partition]
+        return found
+
+    def _refuse(self, partition: str, error: Exception) -> None:
+        self._n_refused += 1
+        self._refusal = f"{partition}@{self._marks[partition]}: {error}"
 
     def _from_states(self) -> bool:
         assert self._states is not None

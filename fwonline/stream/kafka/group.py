@@ -161,7 +161,14 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             sink.join(self._transaction)
 
     def exchange(self, topic: str) -> KafkaExchange:
-        return KafkaExchange(topic, self.bootstrap_servers, self.client.given, self.timeout)
+        return KafkaExchange(
+            topic,
+            self.bootstrap_servers,
+            self.client.given,
+            self.timeout,
+            topics=self.topics,
+            together=self.co_partitioned,
+        )
 
     # -- taking part
 
