@@ -60,7 +60,7 @@ class AwayFW(Corrective):
     steps
         Steps a sample online, >= 1.
     schedule
-        Step sizes, cut where they would leave the set; by default the objective decides, as in :class:`FW`.
+        Step sizes, cut where they would leave the set; by default the objective decides: ``LineSearch()``.
 
     Notes
     -----

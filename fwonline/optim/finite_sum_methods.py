@@ -20,6 +20,7 @@ from fwonline.optim.momentum import MomentumFW
 from fwonline.optim.ofw import OFW, RECURSION
 from fwonline.optim.one_sample import OneSampleFW
 from fwonline.optim.projected import ProjectedSGD
+from fwonline.optim.schedules import LineSearch
 from fwonline.optim.sfw import SFW
 from fwonline.sets import RankOneAtom
 
@@ -33,6 +34,14 @@ __all__ = ["KNOWN", "method_for"]
 
 class FWMethod(Method):
     """s = lmo(grad f(w)), w = w + gamma_t (s - w)."""
+
+    def __init__(self, optimizer: FW):
+        super().__init__(optimizer)
+        if isinstance(optimizer.schedule, LineSearch):
+            raise TypeError(
+                f"{optimizer} does not work on matrices: no line search is made there; name another schedule, or none "
+                "for 2 / (t + 2)"
+            )
 
     def step(self, run: FiniteSumRun) -> None:
         run.frank_wolfe(run.sum.gradient(run.x), self.optimizer._schedule(), steps_taken(run))

@@ -13,7 +13,7 @@ from fwonline import losses, sets
 from fwonline._kernels import layout
 from fwonline.optim.base import Optimizer, State, binary_targets, check_count
 from fwonline.optim.design import design_of
-from fwonline.optim.schedules import Harmonic
+from fwonline.optim.schedules import Harmonic, LineSearch
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,11 @@ class FullGradient(Optimizer):
         self.schedule = schedule
 
     def _schedule(self) -> Schedule:
-        return self.schedule or _UNUSED
+        return _UNUSED if self.schedule is None or isinstance(self.schedule, LineSearch) else self.schedule
+
+    def _own_schedule(self, run: FullRun) -> Schedule:
+        """The steps where no schedule is named."""
+        return LineSearch()
 
     @property
     def n_coefficients(self) -> int:
@@ -116,6 +120,7 @@ class FullGradient(Optimizer):
         if constraint.shape is not None and d != math.prod(constraint.shape):
             raise ValueError(f"{constraint} holds points of {math.prod(constraint.shape)} features, X has {d} columns")
         run = self.start(constraint, loss, seed)
+        run.is_online = False
         run.grow(np.arange(d))
         if x0 is not None:
             run.set_weights(x0)

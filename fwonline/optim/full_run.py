@@ -20,6 +20,7 @@ from fwonline.optim.design import SparseDesign
 from fwonline.optim.line import Along, Line, Scheduled
 from fwonline.optim.memory_run import MemoryRun
 from fwonline.optim.partial_oracle import Oracle, is_polytope, oracle_of
+from fwonline.optim.schedules import LineSearch
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,7 @@ class FullRun(MemoryRun):
     """State of one of the family at work: online on the ring of the last samples, offline on a design."""
 
     optimizer: FullGradient
+    is_online = True  # whether samples come and go
 
     def __init__(self, optimizer: FullGradient, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
@@ -58,7 +60,9 @@ class FullRun(MemoryRun):
         # What is made of the rest, and the data minimised over, is not the model's.
         empty = np.zeros(0)
         made = {"_design": None, "_oracle": None, "_rule": None, "_functions": None}
-        return {**super().__getstate__(), **made, "_y": empty, "_z": empty, "_limit": empty}
+        state = {**super().__getstate__(), **made, "_y": empty, "_z": empty, "_limit": empty}
+        state.pop("is_online", None)
+        return state
 
     def _bind(self) -> None:
         super()._bind()
@@ -90,7 +94,9 @@ class FullRun(MemoryRun):
         """What decides a step's size."""
         if self._rule is None:
             schedule = self.optimizer.schedule
-            self._rule = Along(self.loss) if schedule is None else Scheduled(schedule)
+            if schedule is None:
+                schedule = self.optimizer._own_schedule(self)
+            self._rule = Along(self.loss) if isinstance(schedule, LineSearch) else Scheduled(schedule)
         return self._rule
 
     @property

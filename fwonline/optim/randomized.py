@@ -95,8 +95,8 @@ class RandomizedFW(SampledOracle):
     steps
         Steps a sample online, >= 1. The memory is turned to columns once a sample.
     schedule
-        Step sizes; by default the objective decides, as in :class:`FW` (Variant 1 of the paper for quadratics). The
-        paper's Variant 2 is ``CurvatureStep(C)``.
+        Step sizes; by default the objective decides: ``LineSearch()`` (Variant 1 of the
+        paper for quadratics). The paper's Variant 2 is ``CurvatureStep(C)``.
     check
         Offline with a ``tol`` the whole gradient is taken, and the oracle asked about all atoms, before every
         ``check`` times floor(1 / fraction) steps; >= 1.
@@ -108,6 +108,10 @@ class RandomizedFW(SampledOracle):
 
     The expected suboptimality is at most :math:`2 (C_f + f(w_0) - f^*) / (\eta t + 2)` (Theorem 2.1 of [1]_). ``gap``
     of a step is its slope towards the best atom drawn: a lower bound of the Frank-Wolfe gap.
+
+    Where the minimum lies in the relative interior of a face, line search is slow as in :class:`FW`. ``Harmonic()``
+    ends 4,000 steps with a fraction of 1/4 up to 300 times lower there, but 1.4 and 5 times higher on two of seven
+    such problems, and orders of magnitude higher in the interior of the set: the default is line search.
 
     References
     ----------

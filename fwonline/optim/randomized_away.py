@@ -49,7 +49,7 @@ class RandomizedAwayFW(SampledOracle, Corrective):
     steps
         Steps a sample online, >= 1.
     schedule
-        Step sizes, cut where they would leave the set; by default the objective decides, as in :class:`FW`.
+        Step sizes, cut where they would leave the set; by default the objective decides: ``LineSearch()``.
     check
         Offline with a ``tol`` the whole gradient is taken, and the oracle asked about all atoms, before every
         ``check`` times floor(1 / fraction) steps; >= 1.

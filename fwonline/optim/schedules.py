@@ -21,6 +21,7 @@ __all__ = [
     "CurvatureStep",
     "Harmonic",
     "Homotopy",
+    "LineSearch",
     "Power",
     "Schedule",
     "ShortStep",
@@ -64,6 +65,30 @@ class Schedule(base.Base, abc.ABC):
         return f"{type(self).__name__}({shown})"
 
     __str__ = __repr__
+
+
+class LineSearch(Schedule):
+    """The step that the objective asks for along the direction: for the family of :class:`FW`, which knows it.
+
+    The exact line search for the squared loss; for losses whose second derivative is at most L the minimum of the
+    quadratic bound with L along this very direction (a short step); for all others bisection of the slope. It is what
+    ``AwayFW``, ``PairwiseFW``, ``RandomizedFW`` and ``RandomizedAwayFW`` do where no schedule is named.
+
+    Examples
+    --------
+    >>> from fwonline import optim
+    >>> optim.FW(schedule=optim.schedules.LineSearch())
+    FW(memory=1000, steps=1, schedule=LineSearch())
+    """
+
+    def gamma(self, t: int, gap: float, dist_sq: float) -> typing.NoReturn:
+        raise TypeError(
+            "LineSearch needs the whole objective, which FW, AwayFW, PairwiseFW, RandomizedFW and RandomizedAwayFW "
+            "know on vectors; give another optimizer another schedule"
+        )
+
+    def _compiled(self) -> tuple[int, float, float, float]:
+        self.gamma(0, 0.0, 0.0)  # refused before a stream begins
 
 
 class Harmonic(Schedule):

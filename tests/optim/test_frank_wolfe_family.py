@@ -11,13 +11,13 @@ from river import optim as river_optim
 from scipy import sparse
 
 from fwonline import losses, optim, sets
-from fwonline.linear_model import FWClassifier, FWRegressor
+from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
 from fwonline.loop import codec
 from fwonline.optim.comparator import best_fixed_point
-from fwonline.optim.schedules import CurvatureStep, Harmonic, ShortStep
+from fwonline.optim.schedules import CurvatureStep, Harmonic, LineSearch, ShortStep
 
 FAMILY = {
-    "fw": optim.FW,
+    "fw": lambda schedule=None, **k: optim.FW(schedule=schedule or LineSearch(), **k),
     "away": optim.AwayFW,
     "pairwise": optim.PairwiseFW,
     "randomized": lambda **k: optim.RandomizedFW(0.3, **k),
@@ -175,6 +175,63 @@ def test_iterates_are_those_of_the_pseudocode(name, where, kind, tmp_path):
     assert result.message == "took the 60 steps asked for"
 
 
+@pytest.mark.parametrize("where", SETS)
+def test_by_default_steps_on_a_polytope_are_those_of_the_theorem(where):
+    X, y, _ = lasso(density=0.5)
+    points, _ = literal("fw", X, y, SETS[where], 60, schedule=Harmonic())
+    seen = []
+    optim.FW().minimize(X, y, constraint=SETS[where], steps=60, callback=lambda state: seen.append(state.x) and None)
+    np.testing.assert_allclose(seen, points, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "named"),
+    [
+        (sets.L1Ball(1.0), Harmonic()),
+        (sets.LInfBall(0.1), Harmonic()),
+        (sets.L2Ball(1.0), LineSearch()),
+        (sets.LpBall(1.5, 1.0), LineSearch()),
+        (sets.GroupL1Ball([[0, 1, 2], list(range(3, 15))], 1.0), LineSearch()),
+    ],
+    ids=str,
+)
+def test_the_default_offline_depends_on_the_set(constraint, named):
+    X, y, _ = lasso()
+    default, asked = (optim.FW(schedule=s).minimize(X, y, constraint=constraint, steps=30) for s in (None, named))
+    np.testing.assert_array_equal(default.x, asked.x)
+
+
+def test_the_default_online_is_line_search():
+    X, y, _ = lasso(n=60, d=6)
+    models = [FWRegressor(sets.L1Ball(1.0), optim.FW(20, schedule=s), seed=0) for s in (None, LineSearch(), Harmonic())]
+    for x, target in zip(X, y, strict=True):
+        for model in models:
+            model.learn_one(dict(enumerate(x.tolist())), target)
+    default, search, harmonic = (model.weights for model in models)
+    assert default == search
+    assert default != harmonic
+
+
+def test_line_search_is_slow_on_a_face_and_fast_elsewhere():
+    """Canon and Cullum 1968 against Wirth, Kerdreux and Pokutta 2023: by orders of magnitude, both ways."""
+    X, y, radius = lasso(n=60, d=30, k=5, noise=0.5, seed=2)
+    best = {}
+    for constraint in (sets.L1Ball(0.6 * radius), sets.L2Ball(10.0 * radius)):
+        lower = best_fixed_point(X, y, loss=river_optim.losses.Squared(), constraint=constraint, tol=1e-10).lower
+        for schedule in (LineSearch(), Harmonic()):
+            result = optim.FW(schedule=schedule).minimize(X, y, constraint=constraint, steps=1000)
+            best[type(constraint), type(schedule)] = result.fun - lower
+    assert best[sets.L1Ball, LineSearch] > 20 * best[sets.L1Ball, Harmonic]
+    assert best[sets.L2Ball, Harmonic] > 1000 * best[sets.L2Ball, LineSearch]
+
+
+def test_a_line_search_is_for_those_who_know_the_objective():
+    with pytest.raises(TypeError, match="LineSearch needs the whole objective"):
+        FWRegressor(sets.L1Ball(1.0), optim.SFW(schedule=LineSearch()))
+    with pytest.raises(TypeError, match="does not work on matrices: no line search"):
+        FWSoftmax(sets.NuclearBall(1.0), optim.FW(schedule=LineSearch()))
+
+
 def stored(X, kind, folder):
     if kind == "sparse":
         return sparse.csr_array(X)
@@ -255,7 +312,7 @@ def test_linear_convergence_on_a_lasso(name):
 
 def test_plain_frank_wolfe_does_not_converge_linearly_there():
     X, y, radius = lasso(n=60, d=120, k=8, noise=0.3, seed=5)
-    result = optim.FW().minimize(X, y, constraint=sets.L1Ball(radius), steps=1500, tol=1e-6)
+    result = FAMILY["fw"]().minimize(X, y, constraint=sets.L1Ball(radius), steps=1500, tol=1e-6)
     assert not result.success
     assert "is above tol = 1e-06" in result.message
     assert result.gap > 1e-5
@@ -370,7 +427,7 @@ def test_counters():
 def test_fraction_one_is_the_deterministic_twin():
     X, y, radius = lasso()
     ball = sets.L1Ball(radius)
-    for twin, sampled in ((optim.FW(), optim.RandomizedFW(1.0)), (optim.AwayFW(), optim.RandomizedAwayFW(1.0))):
+    for twin, sampled in ((FAMILY["fw"](), optim.RandomizedFW(1.0)), (optim.AwayFW(), optim.RandomizedAwayFW(1.0))):
         one, other = (each.minimize(X, y, constraint=ball, steps=40) for each in (twin, sampled))
         np.testing.assert_array_equal(one.x, other.x)
 

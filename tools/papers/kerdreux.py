@@ -72,7 +72,7 @@ class Method:
 
 
 PLAIN = (
-    Method("FW", lambda fraction: optim.FW(), drawing.VERMILION, "--"),
+    Method("FW", lambda fraction: optim.FW(schedule=optim.schedules.LineSearch()), drawing.VERMILION, "--"),
     Method("RFW", optim.RandomizedFW, drawing.BLUE, "-"),
 )
 AWAY = (
