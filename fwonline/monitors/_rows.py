@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from fwonline import _loaded
+
 __all__ = ["Rows"]
 
 
@@ -20,11 +22,11 @@ class Rows:
     def clear(self) -> None:
         self.n = 0
         self.nnz = 0
-        self._indices = np.empty(256, dtype=np.int32)
-        self._values = np.empty(256)
+        self._indices = np.zeros(256, dtype=np.int32)
+        self._values = np.zeros(256)
         self._ends = np.zeros(65, dtype=np.int64)
-        self._y = np.empty(64)
-        self._predictions = np.empty(64)
+        self._y = np.zeros(64)
+        self._predictions = np.zeros(64)
 
     def append(self, indices: ArrayLike, values: NDArray[np.float64], y: float, prediction: float) -> None:
         end = self.nnz + len(values)
@@ -64,6 +66,21 @@ class Rows:
             "_y": self._y[: max(1, self.n)].copy(),
             "_predictions": self._predictions[: max(1, self.n)].copy(),
         }
+
+    def _check_loaded(self) -> None:
+        _loaded.like(self, Rows())
+        values = _loaded.array(self, "_values", np.float64, (None,)).size
+        _loaded.require(self, "_values", values > 0, "room for a value")
+        nnz = _loaded.count(self, "nnz", 0, values)
+        _loaded.array(self, "_indices", np.int32, (values,), least=0)
+        room = _loaded.array(self, "_y", np.float64, (None,)).size
+        _loaded.require(self, "_y", room > 0, "room for a row")
+        n = _loaded.count(self, "n", 0, room)
+        _loaded.array(self, "_predictions", np.float64, (room,))
+        ends = _loaded.array(self, "_ends", np.int64, (room + 1,))[: n + 1]
+        is_rising = ends[0] == 0 and ends[-1] == nnz and (ends[1:] >= ends[:-1]).all()
+        _loaded.require(self, "_ends", is_rising, f"ends of rows that rise from 0 to {nnz}")
+        _loaded.owned(self, "_indices", "_ends")
 
 
 def _doubled(array: NDArray) -> NDArray:

@@ -7,6 +7,8 @@ from typing import Any
 
 from river import base, compose
 
+from fwonline import _loaded
+
 __all__ = ["Monitor", "final_estimator"]
 
 
@@ -18,6 +20,9 @@ class Monitor(base.Base, abc.ABC):
 
     Monitors clone, pickle and go into checkpoints as every part of river does. They change neither model nor sample.
     """
+
+    # Attributes that are None at first and no numbers later.
+    _not_numbers: tuple[str, ...] = ()
 
     @abc.abstractmethod
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
@@ -44,6 +49,28 @@ class Monitor(base.Base, abc.ABC):
 
     def finish(self) -> None:
         """Do what was put off, for a stream that has ended: the next `get` tells of all samples."""
+
+    def _check_loaded(self) -> None:
+        """See that what a file says is what a monitor of these parameters could have counted.
+
+        Numbers and None are looked at here; a monitor that holds more looks at that itself.
+        """
+        if not type(self).__module__.startswith("fwonline."):
+            return
+        fresh = _loaded.rebuilt(self)
+        _loaded.like(self, fresh)
+        for name, value in vars(fresh).items():
+            if not name.startswith("_"):
+                continue
+            if type(value) is bool:
+                _loaded.choice(self, name, (True, False))
+            elif type(value) is int:
+                _loaded.count(self, name)
+            elif type(value) is float:
+                _loaded.real(self, name, nan=True, inf=True)
+            elif value is None and name not in self._not_numbers:
+                is_counter = type(getattr(self, name)) is int
+                _loaded.count(self, name) if is_counter else _loaded.maybe_real(self, name)
 
     @abc.abstractmethod
     def _said(self) -> str:

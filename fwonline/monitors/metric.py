@@ -8,6 +8,7 @@ from typing import Any
 
 from river import metrics, utils
 
+from fwonline import _loaded
 from fwonline.monitors.base import Monitor
 
 __all__ = ["Metric"]
@@ -46,6 +47,13 @@ class Metric(Monitor):
         self.name = name
         # Each metric, and whether it wants a label where the prediction is a dict of probabilities.
         self._parts = [(part, bool(getattr(part, "requires_labels", True))) for part in _parts(metric)]
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        found, wanted = self._parts, _loaded.rebuilt(self)._parts
+        is_same = type(found) is list and [type(part) for part in found] == [tuple] * len(wanted)
+        if not is_same or any(a[0] is not b[0] or a[1:] != b[1:] for a, b in zip(found, wanted, strict=True)):
+            _loaded.fail(self, "_parts", "the parts of the metric")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river.optim.losses import MultiClassLoss, Squared
 
-from fwonline import losses
+from fwonline import _loaded, losses
 from fwonline.exceptions import SampleError
 from fwonline.monitors._rows import Rows
 from fwonline.monitors.base import Monitor, final_estimator
@@ -91,8 +91,8 @@ class Regret(Monitor):
         max_iter: int = 200,
         max_values: int = 5_000_000,
     ):
-        if not growth > 1:
-            raise ValueError(f"growth must be above 1, not {growth}")
+        if not 1 < growth < math.inf:
+            raise ValueError(f"growth must be above 1 and finite, not {growth}")
         if not tol >= 0:
             raise ValueError(f"tol must be at least 0, not {tol}")
         if max_iter < 1:
@@ -119,6 +119,62 @@ class Regret(Monitor):
         self._best: Bracket | None = None
         self._result: dict[str, Any] = dict.fromkeys(
             ("regret_lo", "regret_hi", "regret_average_lo", "regret_average_hi", "regret_at")
+        )
+
+    _not_numbers = ("_sums", "_asked", "_best")
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        rows = _loaded.instance(self, "_rows", Rows)
+        _loaded.claim(self, "_rows")
+        rows._check_loaded()
+        _loaded.require(rows, "n", rows.n <= self._n, f"at most {self._n} rows")
+        self._features = dict(_loaded.instance(self, "_features", dict))
+        _loaded.names(self, "_features", self._features)
+        is_numbered = all(type(j) is int and j == k for k, j in enumerate(self._features.values()))
+        _loaded.require(self, "_features", is_numbered, "names in the order of their positions")
+        _loaded.require(self, "_d", self._d >= len(self._features), f"at least {len(self._features)}")
+        # Evaluations go on from there: one that is due already would never be passed.
+        _loaded.require(self, "_next", not self._complete or self._next > self._n, f"a sample after {self._n}")
+        self._check_asked()
+        size = self._dimension() if self._asked is not None else 0
+        highest = int(rows._indices[: rows.nnz].max(initial=-1))
+        _loaded.require(rows, "_indices", highest < min(self._d, size), f"features below {min(self._d, size)}")
+        if self._sums is not None:
+            _loaded.require(
+                self, "_sums", self._asked and type(self._asked[0]) is Squared, "sums for the squared loss alone"
+            )
+            known = _loaded.instance(self, "_sums", _Sums).check_loaded()
+            _loaded.require(self._sums, "Xy", known <= size, f"at most {size} features")
+        self._check_result(size)
+
+    def _check_asked(self) -> None:
+        """See that loss and set are what plays can be measured against, those that were given where they were."""
+        if self._asked is None:
+            _loaded.require(self, "_asked", not self._n, "loss and set of the samples")
+            return
+        if type(self._asked) is not tuple or len(self._asked) != 2:
+            _loaded.fail(self, "_asked", "a loss and a set", self._asked)
+        loss, constraint = self._asked
+        losses.check_loss(loss)
+        _loaded.require(self, "_asked", isinstance(constraint, ConvexSet), "a set")
+        _loaded.require(self, "_asked", not isinstance(loss, MultiClassLoss), "a loss of one score")
+        given = (self.loss is None or self.loss is loss) and (self.constraint is None or self.constraint == constraint)
+        _loaded.require(self, "_asked", given, "loss and set as the parameters say")
+
+    def _check_result(self, size: int) -> None:
+        names = _loaded.rebuilt(self)._result
+        result = _loaded.instance(self, "_result", dict)
+        numbers_only = all(value is None or type(value) in (int, float, np.float64) for value in result.values())
+        _loaded.require(self, "_result", result.keys() == names.keys() and numbers_only, f"numbers for {list(names)}")
+        if self._best is None:
+            return
+        _loaded.instance(self, "_best", Bracket)
+        x, *rest = self._best
+        is_point = type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 1 and bool(np.isfinite(x).all())
+        is_whole = len(self._best) == len(Bracket._fields) and all(type(v) in (int, float, np.float64) for v in rest)
+        _loaded.require(
+            self, "_best", is_point and is_whole and x.size <= size, f"a point of at most {size} coordinates"
         )
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
@@ -186,7 +242,11 @@ class Regret(Monitor):
     def _dimension(self) -> int:
         assert self._asked is not None
         shape = self._asked[1].shape
-        return self._d if shape is None else math.prod(shape)
+        if shape is None:
+            return self._d
+        if self._d > math.prod(shape):
+            raise SampleError(f"samples have {self._d} features, the set has {math.prod(shape)} coordinates")
+        return math.prod(shape)
 
     def _kept_loss(self) -> float:
         assert self._asked is not None
@@ -273,6 +333,14 @@ class _Sums:
         self.XX += (X.T @ X).toarray()
         self.Xy += X.T @ rows.y
         self.yy += float(rows.y @ rows.y)
+
+    def check_loaded(self) -> int:
+        """How many features the sums are of, where they are sums at all."""
+        _loaded.like(self, _Sums())
+        size = _loaded.array(self, "Xy", np.float64, (None,)).size
+        _loaded.array(self, "XX", np.float64, (size, size))
+        _loaded.real(self, "yy", 0.0)
+        return size
 
     def copy(self) -> _Sums:
         copy = _Sums()
