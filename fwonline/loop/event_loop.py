@@ -21,6 +21,7 @@ from fwonline.loop._guard import Guard, Refusal, check_time, is_hashable, reject
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop._pending import Early, Pending, Question
 from fwonline.loop._rejections import Rejections
+from fwonline.loop._saved import check_state
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop._timer import Timer
 from fwonline.loop.checkpoint import Checkpoint
@@ -538,7 +539,7 @@ class EventLoop:
         self._resumed = checkpoint is not None and self.resume and checkpoint.exists()
         if self._resumed:
             assert checkpoint is not None
-            state = checkpoint.load(self._in_place)
+            state = checkpoint.load(self._whole_in_place)
             self._restore(state)
             self.source.seek(state["position"])
             self.source.recognise(state.get("identity"))
@@ -575,16 +576,27 @@ class EventLoop:
 
     def _in_place(self, state: Any) -> dict[str, Any]:
         """What of this loop the checkpoint's state belongs in, if it is this loop's state at all."""
-        if not isinstance(state, dict) or "kind" not in state:
-            raise CheckpointError("this is no checkpoint of an event loop")
+        check_state(state)
         for part, now in self._kind.items():
             if (found := difference(state["kind"].get(part), now, part)) is not None:
                 raise CheckpointError(f"the checkpoint is of another run: {found}; {self._advice}")
+        # What the file says of itself, and what it holds, are two things.
+        for part in ("model", "monitors"):
+            if (found := difference(kind_of(state[part]), self._kind[part], part, own=True)) is not None:
+                raise CheckpointError(f"the checkpoint holds something else than it says: {found}")
         if state["source"] != self.source.name:
             warnings.warn(
                 f"the checkpoint is of the source {state['source']}; going on with {self.source.name}", stacklevel=2
             )
         return {"model": self.model, "monitors": self.monitors}
+
+    def _whole_in_place(self, state: Any) -> dict[str, Any]:
+        """What `_in_place` says, of a state with the places in the sinks."""
+        into = self._in_place(state)
+        outputs, wanted = state.get("outputs"), len(self._outputs())
+        if outputs is None or len(outputs) != wanted:
+            raise CheckpointError(f"the checkpoint is of another run: expected places in {wanted} sinks, not {outputs}")
+        return into
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Take up what was learned, counted and asked."""

@@ -1,0 +1,105 @@
+"""What the state of an event loop holds beside model and monitors, and what it must be like before it is taken up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from fwonline._loaded import MOST
+from fwonline.exceptions import CheckpointError
+from fwonline.loop._pending import Pending
+from fwonline.loop._rejections import Rejections
+
+__all__ = ["check_state"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+_Kinds = list[tuple[Any, str]]
+
+
+class _Counts(msgspec.Struct):
+    n: _Count
+    predicted: _Count
+    learned: _Count
+    rejected: dict[str, _Count]
+    expired: _Count
+    unmatched: _Count
+
+
+class _Pending(msgspec.Struct):
+    now: float | None
+    questions: dict[Any, tuple[dict, Any, _Count, float | None]]
+    early: dict[Any, tuple[Any, _Count, float | None, str]] = {}
+
+
+class _Guard(msgspec.Struct):
+    features: _Kinds
+    targets: _Kinds
+    asked: _Kinds
+    labels: list
+    sizes: tuple[float, float, float]
+    takes_nothing: bool
+    passed: dict[str, _Count]
+    failed: dict[str, tuple[_Count, int]]
+    waiting: dict[str, _Count]
+    n_failed: _Count
+    n_waited: _Count
+
+
+class _Rejections(msgspec.Struct):
+    items: list[int]
+    first: list[tuple[int, str]]
+
+
+class _State(msgspec.Struct):
+    kind: dict[str, Any]
+    source: str
+    position: Any
+    counts: _Counts
+    pending: _Pending
+    model: Any
+    monitors: list
+    guard: _Guard | None = None
+    rejections: _Rejections | None = None
+    outputs: list | None = None
+
+
+def check_state(state: Any) -> None:
+    """See that a state is one that an event loop has written.
+
+    Raises
+    ------
+    CheckpointError
+        Where it is not: the message says what was expected where.
+    """
+    if not isinstance(state, dict) or "kind" not in state:
+        raise CheckpointError("this is no checkpoint of an event loop")
+    held = state.get("held")
+    if held is not None:
+        _check_held(held)
+    try:
+        msgspec.convert(state, _State)
+        Pending(1, None, None).restore(state["pending"])
+        if state.get("rejections") is not None:
+            Rejections(None).restore(state["rejections"])
+        if (guard := state.get("guard")) is not None:
+            set(guard["labels"])
+            for what in ("features", "targets", "asked"):
+                set(map(tuple, guard[what]))
+    except (msgspec.ValidationError, TypeError, KeyError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"the checkpoint's state of the loop cannot be read: {error}") from error
+
+
+_FIELDS: dict[str, Any] = {
+    "sample": tuple[dict, Any, Any, float | None, str, tuple],
+    "rejected": tuple[Any, str, str, Any, tuple],
+}
+
+
+def _check_held(held: Any) -> None:
+    """The item that ended the run before: what it is, and its fields."""
+    try:
+        kind, fields = msgspec.convert(held, tuple[str, tuple])
+        msgspec.convert(fields, _FIELDS[kind])
+    except (msgspec.ValidationError, KeyError) as error:
+        raise CheckpointError(f"the checkpoint's item in hand cannot be read: {error}") from error
