@@ -185,6 +185,7 @@ class EventLoop:
         self.n_rejected: dict[str, int] = {}
         self._rejections = Rejections(max_rejected_share)
         self._held: Sample | Rejected | None = None  # taken from the source, but not dealt with
+        self._place: Any = None  # where the loop stands, where the source is an item ahead of it
         self._saved_n: int | None = None
         self._items: Iterator[Sample | Rejected] | None = None
         self._former_guard: dict[str, Any] | None = None  # what a former run has tried on copies of the model
@@ -244,7 +245,7 @@ class EventLoop:
             observer.on_start(start)
         if self._held is not None:  # what ended the run before is tried again
             assert self._items is not None
-            self._items, self._held = itertools.chain([self._held], self._items), None
+            self._items, self._held = self._again(self._held, self._items), None
         position = None
         with Stop(lambda: self.source.position, self._hurry) as stop:
             try:
@@ -274,10 +275,27 @@ class EventLoop:
         self._tell()
         if not stop.wished:
             self._judge()
-        summary = self._summary(stop.wished, self.source.position if position is None else position)
+        summary = self._summary(stop.wished, self._position() if position is None else position)
         for observer in self.observers:
             observer.on_end(summary)
         return summary
+
+    def _again(self, held: Sample | Rejected, items: Iterator[Sample | Rejected]) -> Iterator[Sample | Rejected]:
+        """What ended the run before and what follows it, unless the source has it once more, whole perhaps."""
+        first, place = None, self._position()
+        if self.source.rereads:
+            try:
+                first = next(items, None)
+            except SourceError:
+                self._held = held
+                raise
+        if first is None or first.origin != held.origin:
+            self._place = place
+            yield held
+            self._place = None
+        if first is not None:
+            yield first
+        yield from items
 
     def _go(self, limit: float, stop: Stop) -> None:
         """Take items until the limit, the end or a signal.
@@ -468,6 +486,7 @@ class EventLoop:
     ) -> None:
         if item.origin and not message.startswith(item.origin):
             message = f"{item.origin}: {message}"
+        comes_again = self.source.refused(item.origin)
         if self.on_error == "raise":
             self._held = item
             raise SampleError(message) from cause
@@ -477,7 +496,8 @@ class EventLoop:
             self.dead_letter.write(rejected.to_record())
         for observer in self.observers:
             observer.on_rejected(rejected, reason)
-        self._rejections.add(n, message)
+        if not comes_again:
+            self._rejections.add(n, message)
 
     # What is told
 
@@ -621,11 +641,15 @@ class EventLoop:
         outputs = self._outputs()
         for sink in outputs:
             sink.flush(durable=True)
-        state = self._state(self.source.position if position is None else position)
+        state = self._state(self._position() if position is None else position)
         self.checkpoint.save({**state, "outputs": [sink.position for sink in outputs]})
         self._saved_n = self.n
         for observer in self.observers:
             observer.on_checkpoint(str(self.checkpoint.path), self.n)
+
+    def _position(self) -> Any:
+        """Where the next run goes on."""
+        return self.source.position if self._place is None else self._place
 
     def _state(self, position: Any) -> dict[str, Any]:
         """What a checkpoint holds, but for the places in the sinks."""

@@ -137,6 +137,9 @@ class Source(abc.ABC):
     #: A source that cannot wait with half an ear, such as one that reads standard input, yields none.
     beats: bool = False
 
+    #: Whether an item that was refused may come once more, whole, when a run goes on behind it: see `refused`.
+    rereads: bool = False
+
     @abc.abstractmethod
     def __iter__(self) -> Iterator[Sample | Rejected]:
         """Yield the items behind `position`; where `beats` is set, also None, which is no item."""
@@ -194,6 +197,13 @@ class Source(abc.ABC):
     def raw(self, origin: str) -> Any:
         """The item yielded last as it came, untouched, if it is the one of that origin; None where it is not kept."""
         return None
+
+    def refused(self, origin: str) -> bool:
+        """Hear that the item of that origin was not learned; return whether it may come once more, whole.
+
+        A file whose last line has no end yet notes it in its position, and a run that goes on reads the line again.
+        """
+        return False
 
     def lag(self) -> int | None:
         """How many items already wait behind `position`, or None where the question has no meaning."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import IO, Any
@@ -130,10 +131,21 @@ class CSVSource(FileSource):
             self._read_header(rows)
         if self.delimiter == "," and not self._converters and not self.layout.drop:
             rows.as_numbers = ROW_OF.get(self._default)
+        item = None
         while (row := self._next(rows)) is not None:
-            if row:  # a line without anything is passed over
-                origin = f"{self.name}:{self._line - rows.n_lines + 1}"
-                yield self._converted(row, rows.raw, origin)
+            if self._torn or rows.is_torn:
+                # The quote may close in what is still to be written. What follows it counts where it can be a row.
+                self._torn += rows.raw
+                rows.is_torn = False
+            if not row:  # a line without anything is passed over
+                self._refused = self._offset
+                continue
+            origin = f"{self.name}:{self._line - rows.n_lines + 1}"
+            item = self._converted(row, rows.raw, origin)
+            if self._torn and isinstance(item, Sample):
+                self._torn = b""
+            yield item
+        self._note(item)
 
     def _next(self, rows: _Rows) -> list | str | None:
         row = rows.next()
@@ -160,6 +172,12 @@ class CSVSource(FileSource):
             raise SourceError(f"{self.name}:1: expected lines that end in a newline, found carriage returns alone")
         self._set_columns(row)
 
+    def _changed_header(self) -> str:
+        return (
+            f"the columns are not those that the former run read, but {listed(self._names)}: this is not the file it "
+            "was. Bring the names back, or start afresh"
+        )
+
     def _set_columns(self, names: list[str]) -> None:
         where = f"{self.name}:{max(1, self._line)}"
         if twice := [name for name, count in Counter(names).items() if count > 1]:
@@ -184,6 +202,7 @@ class CSVSource(FileSource):
                     f"{where}: unknown column {unknown[0]!r}; expected only {listed(sorted(layout.features))}"
                 )
         self._names = names
+        self._header = zlib.crc32(repr(names).encode(errors="surrogatepass"))
         self._columns = []
         for i, column in enumerate(names):
             convert = self._converters.get(column, self._default)
@@ -218,6 +237,7 @@ class _Rows:
     """
 
     as_numbers: Callable[[bytes], list] | None = None
+    is_torn = False  # the row's quote was still open at the end of the file
 
     def __init__(self, lines: Iterator[bytes], delimiter: str, quotechar: str) -> None:
         self.raw = b""
@@ -273,6 +293,7 @@ class _Rows:
         except csv.Error as error:
             found = str(error)
         if open_at_end:
+            self.is_torn = not self._put_back
             self._put_back.extendleft(reversed(lines[1:]))
             return "expected a closing quote, found none"
         self.raw = b"".join(lines)

@@ -33,13 +33,17 @@ OTHER_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff":
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A position: how much was read, and what the last of it was, by which a file that was replaced is noticed."""
 
     offset: Count
     line: Count
     last_size: Count
     last_crc32: Count
+    #: Whether the last of it was torn, and refused: it is read once more when it is longer.
+    refused: bool = False
+    #: The checksum of what stands above all lines and gives them their meaning, where something does.
+    header_crc32: Count | None = None
 
 
 class FileSource(Source):
@@ -47,8 +51,10 @@ class FileSource(Source):
 
     Whether a file is gzipped is read from its first bytes, not from its name. The position counts bytes (`offset`) and
     lines (`line`) of the unpacked text, and holds size and checksum of the last record before it, which must still be
-    there when it is sought. A plain file is sought in O(1); a gzipped one is unpacked up to there; what cannot be
-    sought (standard input, a pipe) is read from where it stands, and cannot be resumed.
+    there when it is sought, and of a header's names. A last line without its end that was refused may be torn, in a
+    file that grows: a run that goes on there reads it once more as soon as there is more of it. A plain file is sought
+    in O(1); a gzipped one is unpacked up to there; what cannot be sought (standard input, a pipe) is read from where it
+    stands, and cannot be resumed.
     A file without a single byte is an error, since it is nearly always one that was not written.
 
     Parameters
@@ -73,6 +79,9 @@ class FileSource(Source):
         self._offset = 0
         self._line = 0
         self._last = b""
+        self._refused = -1  # the offset behind the record that was refused last
+        self._torn = b""  # the end of the file from a record on that it does not hold whole, and that was refused
+        self._header: int | None = None
         self._sought = _Place(0, 0, 0, 0)
         self._start = 0
         self._packed: IO[bytes] | None = None  # what is open: the archive itself where there is one
@@ -81,6 +90,8 @@ class FileSource(Source):
         self._ended = False
         self._closed = False
         self._items: Iterator[Sample | Rejected] | None = None
+
+    rereads = True
 
     @abstractmethod
     def _read(self) -> Iterator[Sample | Rejected]:
@@ -166,24 +177,52 @@ class FileSource(Source):
                 "or start afresh"
             )
         sought = self._sought
-        file.seek(self._start + max(0, sought.offset - sought.last_size))
+        offset, line = sought.offset, sought.line
+        if sought.header_crc32 is not None and sought.header_crc32 != self._header:
+            raise SourceError(f"{self.name}: {self._changed_header()}")
+        file.seek(self._start + max(0, offset - sought.last_size))
         last = file.read(sought.last_size)
-        if (
-            len(last) != sought.last_size
-            or zlib.crc32(last) != sought.last_crc32
-            or (not last.endswith(b"\n") and file.read(1))  # the last line was torn, and is longer now
-        ):
+        if len(last) != sought.last_size or zlib.crc32(last) != sought.last_crc32:
             raise SourceError(
-                f"{self.name}: before byte {sought.offset} (line {sought.line}) is not what the former run read there: "
+                f"{self.name}: before byte {offset} (line {line}) is not what the former run read there: "
                 "this is not the file it was"
             )
-        self._offset, self._line, self._last = sought.offset, sought.line, b""
+        more = b"" if last.endswith(b"\n") and not sought.refused else file.readline(MAX_LINE)
+        if more and sought.refused:
+            offset -= len(last)
+            line -= last.count(b"\n") + (not last.endswith(b"\n"))
+        elif not more.strip(b"\r\n"):
+            offset += len(more)  # the line lacked its end alone
+        else:
+            raise SourceError(
+                f"{self.name}: line {line} has no end where the former run read it, {_end_of(last)}, and is longer "
+                "now: it was learned as it was, so this is not the file it was. Write whole lines, or start afresh"
+            )
+        file.seek(self._start + offset)
+        self._offset, self._line, self._last = offset, line, b""
+
+    def _changed_header(self) -> str:
+        raise NotImplementedError
+
+    def refused(self, origin: str) -> bool:
+        begins = self._line - self._last.count(b"\n")
+        if not self._last.endswith(b"\n") and origin == f"{self.name}:{begins}":
+            self._refused = self._offset
+        return bool(self._torn) or self._refused == self._offset
+
+    def _note(self, item: Sample | Rejected | None) -> None:
+        """Note what the file's last item was."""
+        if isinstance(item, Rejected):
+            self.refused(item.origin)
 
     @property
     def position(self) -> dict[str, int]:
         place = self._sought
         if self._last:
-            place = _Place(self._offset, self._line, len(self._last), zlib.crc32(self._last))
+            last, refused = self._last, self._refused == self._offset and not self._last.endswith(b"\n")
+            if self._torn:
+                last, refused = self._torn, True
+            place = _Place(self._offset, self._line, len(last), zlib.crc32(last), refused, self._header)
         return msgspec.to_builtins(place)
 
     def seek(self, position: Any) -> None:
@@ -208,6 +247,10 @@ class FileSource(Source):
         self._closed = True
         if self._items is not None:
             self._items.close()  # type: ignore[attr-defined]  # a generator, by _read
+
+
+def _end_of(last: bytes) -> str:
+    return repr(last[-40:].decode(errors="backslashreplace"))
 
 
 def _name(path: Path) -> str:

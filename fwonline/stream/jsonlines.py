@@ -85,17 +85,21 @@ class JSONLinesSource(FileSource):
 
     def _read(self) -> Iterator[Sample | Rejected]:
         sample = self.layout.sample
+        item: Sample | Rejected | None = None
         for raw in self._lines():
             self._line += 1
             self._offset += len(raw)
             self._last = raw
             if raw.isspace():
+                self._refused = self._offset
                 continue
             origin = f"{self.name}:{self._line}"
             try:
                 record = _decode(raw)
             # what msgspec says of text that is not UTF-8, and of objects nested beyond its depth, is neither of its own
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                yield Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
+                item = Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
             else:
-                yield sample(record, raw, origin)
+                item = sample(record, raw, origin)
+            yield item
+        self._note(item)

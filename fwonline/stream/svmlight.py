@@ -92,12 +92,14 @@ class SVMLightSource(FileSource):
         self.require_target = require_target
 
     def _read(self) -> Iterator[Sample | Rejected]:
+        item: Sample | Rejected | None = None
         for raw in self._lines():
             self._line += 1
             self._offset += len(raw)
             self._last = raw
             row = (raw.partition(b"#")[0] if b"#" in raw else raw).strip()
             if not row:
+                self._refused = self._offset
                 continue
             origin = f"{self.name}:{self._line}"
             try:
@@ -113,9 +115,11 @@ class SVMLightSource(FileSource):
                 if x and (self.first_index or self.n_features is not None):
                     x = self._shifted(x)
             except ValueError as error:
-                yield Rejected(raw, f"{origin}: {error}", origin)
+                item = Rejected(raw, f"{origin}: {error}", origin)
             else:
-                yield Sample(x, y, None, None, origin, headers)
+                item = Sample(x, y, None, None, origin, headers)
+            yield item
+        self._note(item)
 
     def _target(self, label: bytes) -> Any:
         if label:
