@@ -2,12 +2,13 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
 import fwonline
 from fwonline.cli import main
-from fwonline.loop import Checkpoint
+from fwonline.loop import Checkpoint, EventLoop
 
 SMALL = """
 source = "Phishing"
@@ -218,6 +219,32 @@ def test_a_run_of_which_too_much_is_rejected_fails_and_says_why(here, capsys):
     assert main(["run", "csv.toml", "--quiet"]) == 0
     assert summary_of(folder)["n_rejected"] == {"features": 300}
     assert len((folder / "bad.jsonl").read_text().splitlines()) == 300
+
+
+@pytest.mark.parametrize("how", ["removed", "made anew"])
+@pytest.mark.parametrize("every", ["report_samples = 50", "report_every = 1000\ncheckpoint_samples = 50"])
+def test_a_run_folder_that_disappears_ends_the_run(here, capsys, monkeypatch, how, every):
+    (here / "in.csv").write_text("a,y\n" + "1,2\n" * 1000)
+    sinks = 'sinks = [{ class = "JSONLinesSink", path = "out.jsonl" }]\n'
+    (here / "csv.toml").write_text(sinks + CSV + f"[run]\n{every}\n")
+    folder = here / "runs" / "csv"
+    look = EventLoop._look_at_clock
+
+    def look_and_remove(self, n, now=None):
+        if n >= 300 and folder.exists() and (folder / "log.jsonl").exists():
+            shutil.rmtree(folder)
+            if how == "made anew":
+                folder.mkdir()
+        look(self, n, now)
+        if not folder.exists() or how == "made anew":
+            assert n < 500
+
+    monkeypatch.setattr(EventLoop, "_look_at_clock", look_and_remove)
+    assert main(["run", "csv.toml", "--quiet"]) == 1
+    err = capsys.readouterr().err
+    assert "runs/csv: the run folder was removed" in err or "out.jsonl: the file was removed" in err
+    assert not (folder / "checkpoint").exists()
+    assert folder.exists() == (how == "made anew")
 
 
 @pytest.mark.parametrize("limit", ["0", "-3", "many"])

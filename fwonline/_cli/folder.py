@@ -186,8 +186,25 @@ class LogWriter(Observer):
 
     def on_report(self, report: Report) -> None:
         assert self._file is not None, "reports come after the start"
+        self._refuse_removed()
         self._file.write(msgspec.json.encode({"time": time.time(), **report.to_dict()}) + b"\n")
         self._file.flush()
+
+    def on_checkpoint(self, path: str, n: int) -> None:
+        self._refuse_removed()
+
+    def _refuse_removed(self) -> None:
+        """Raise where the folder is gone, or is another one by now: what is written would be lost without a word."""
+        if self._file is None:  # the first checkpoint comes before the start
+            return
+        try:
+            is_there = os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            raise FileNotFoundError(
+                f"{self.path.parent}: the run folder was removed, or its log, while the run went on"
+            )
 
     def close(self) -> None:
         if self._file is not None:

@@ -143,7 +143,8 @@ def _run(
         try:
             summary = loop.run(limit)
         except Exception as error:
-            folder.write_failure(definition, loop.n, loop.n_rejected, error)
+            with contextlib.suppress(FileNotFoundError):  # the folder itself may be what is missing
+                folder.write_failure(definition, loop.n, loop.n_rejected, error)
             raise
         state = "interrupted" if summary.interrupted else "finished"
         folder.write_summary(name=definition.name, state=state, **summary.to_dict())

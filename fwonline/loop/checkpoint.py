@@ -26,8 +26,8 @@ class Checkpoint:
     """A checkpoint file and the one before it.
 
     `save` writes a temporary file beside it, waits until that is on the disk, keeps the present file as ``.previous``
-    and renames: whatever happens, a whole checkpoint is there. `load` takes the newest that is whole, and says so when
-    it is the previous one.
+    and renames: whatever happens, a whole checkpoint is there. A folder that disappears later is not made anew, for
+    what else was in it is lost. `load` takes the newest that is whole, and says so when it is the previous one.
 
     The file is the `codec` document of the state between a header (magic, version, length) and a BLAKE2b checksum.
     Nothing in it is run when it is loaded.
@@ -55,6 +55,7 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
+        self._is_begun = False  # from then on the folder is there, or somebody took it away
 
     def __repr__(self) -> str:
         return f"Checkpoint({str(self.path)!r})"
@@ -77,7 +78,10 @@ class Checkpoint:
             When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses; the files are as before.
 
         """
+        if self._is_begun and not self.path.parent.is_dir():
+            raise CheckpointError(f"{self.path}: cannot write the checkpoint: its folder has disappeared")
         write(self.path, state, before=self._keep_previous)
+        self._is_begun = True
 
     def _keep_previous(self) -> None:
         if not self.path.exists():
@@ -106,13 +110,14 @@ class Checkpoint:
 
         """
         try:
-            return read(self.path, into)
+            state = read(self.path, into)
         except CheckpointError as error:
             if not self.previous.exists():
                 raise
             state = read(self.previous, into)
             warnings.warn(f"{error}; going on from the one before it", stacklevel=2)
-            return state
+        self._is_begun = True
+        return state
 
 
 def write(path: Path, state: Any, before: Callable[[], None] = lambda: None) -> str:

@@ -73,6 +73,8 @@ class FileSink(Sink):
             self._begin()
         self._file.flush()
         if durable:
+            if os.fstat(self._file.fileno()).st_nlink == 0:
+                raise FileNotFoundError(f"{self.name}: the file was removed while records were written to it")
             os.fsync(self._file.fileno())
             if not self._is_durable:  # the name of a new file is in its folder, which is written apart
                 _sync_folder(os.path.dirname(os.path.abspath(self.path)))

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,18 @@ def test_round_trip_and_the_one_before(checkpoint):
     assert Checkpoint(checkpoint.previous).load()["n"] == 18
     assert checkpoint.load()["model"].predict_proba_one(x) == model.predict_proba_one(x)
     assert sorted(path.name for path in checkpoint.path.parent.iterdir()) == ["a.ckpt", "a.ckpt.previous"]
+
+
+@pytest.mark.parametrize("use", [Checkpoint.save, Checkpoint.load])
+def test_a_folder_that_disappears_is_not_made_anew(checkpoint, use):
+    checkpoint.save(1)
+    if use is Checkpoint.load:
+        checkpoint = Checkpoint(checkpoint.path)
+        assert checkpoint.load() == 1
+    shutil.rmtree(checkpoint.path.parent)
+    with pytest.raises(CheckpointError, match="cannot write the checkpoint: its folder has disappeared"):
+        checkpoint.save(2)
+    assert not checkpoint.path.parent.exists()
 
 
 def test_every_flipped_bit_and_every_cut_is_an_error(checkpoint):

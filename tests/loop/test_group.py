@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pytest
 from river import compose, metrics, preprocessing
@@ -572,3 +573,12 @@ def test_names_of_groups_and_topics_stay_inside_the_folder(tmp_path):
     assert states.read("a-1[0]", note) == {}
     with pytest.raises(CheckpointError, match="expected the name of a state"):
         states.read("a-1[0]", "fwonline ../../x.state " + "0" * 64)
+
+
+def test_a_folder_of_states_that_disappears_is_not_made_anew(tmp_path):
+    states = PartitionStates(tmp_path / "states", "g")
+    states.write("t[0]", 1, 0, {})
+    shutil.rmtree(states.path)
+    with pytest.raises(CheckpointError, match=r"cannot write the state of t\[1\]: the folder has disappeared"):
+        states.write("t[1]", 1, 0, {})
+    assert not states.path.exists()

@@ -199,3 +199,16 @@ def test_callback():
     assert sink.name == "append"
     with pytest.raises(TypeError, match="expected a function of one record, found int"):
         stream.CallbackSink(3)
+
+
+def test_a_file_that_was_removed_is_noticed_when_it_matters(tmp_path):
+    with stream.JSONLinesSink(tmp_path / "out") as sink:
+        sink.write({"a": 1})
+        sink.flush(durable=True)
+        (tmp_path / "out").rename(tmp_path / "moved")
+        sink.write({"a": 2})
+        sink.flush(durable=True)  # moved is not lost
+        (tmp_path / "moved").unlink()
+        sink.flush()
+        with pytest.raises(FileNotFoundError, match="out: the file was removed while records were written to it"):
+            sink.flush(durable=True)

@@ -56,6 +56,7 @@ class PartitionStates:
     def __init__(self, path: str | os.PathLike[str], group: str) -> None:
         self.path = Path(path)
         self.group = group
+        self._is_begun = False  # from then on the folder is there, or somebody took it away
 
     def __repr__(self) -> str:
         return f"PartitionStates({str(self.path)!r}, {self.group!r})"
@@ -92,6 +93,9 @@ class PartitionStates:
             When it holds what no checkpoint can, or the disk refuses.
 
         """
+        if self._is_begun and not self.path.is_dir():
+            raise CheckpointError(f"{self.path}: cannot write the state of {partition}: the folder has disappeared")
+        self._is_begun = True
         name = f"{era:010d}-{offset:020d}-{secrets.token_hex(4)}.state"
         return f"fwonline {name} {checkpoint.write(self.folder(partition) / name, state)}"
 
