@@ -327,15 +327,51 @@ class FWLinear(abc.ABC):
 
     @property
     def gap(self) -> float:
-        """The estimated Frank-Wolfe gap of the last step; NaN before the first.
+        """The Frank-Wolfe gap of the last step by the optimizer's own estimate of the gradient; NaN before the first.
 
-        Steps keep it at no cost, but for :class:`~fwonline.optim.StochasticPairwiseFW`: O(d) each time it is read.
+        It is no bound of :meth:`exact_gap`, from either side: the two differ by at most the largest inner product of
+        the estimate's error with a difference of two points of the set, and both fall as the model learns, so that
+        their ratio may stay anything. For an upper estimate see :class:`fwonline.monitors.Gap`.
+
+        Steps keep it at no cost, but for :class:`~fwonline.optim.StochasticPairwiseFW`, whose own quadratic model it is
+        the gap of: O(d) each time it is read.
         """
         return self._run.gap
 
+    @property
+    def gap_is_kept(self) -> bool:
+        """Whether reading :attr:`gap` costs nothing."""
+        return self._run.gap_is_kept
+
     def exact_gap(self) -> float | None:
-        """The Frank-Wolfe gap of the mean loss over the samples that the optimizer remembers; None if it keeps none."""
+        """The Frank-Wolfe gap of the mean loss over the samples that the optimizer remembers; None if it keeps none.
+
+        Exact up to rounding, and for a convex loss an upper bound of what is left to gain on these samples. One pass
+        over them.
+        """
         return self._run.exact_gap()
+
+    def gap_over(self, X: sparse.csr_array, y: NDArray[np.float64]) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over given samples at the present weights; None for no samples.
+
+        Parameters
+        ----------
+        X
+            Samples x features; a column is a position, as in the ``indices`` of :attr:`last_sample`.
+        y
+            Their targets as the optimizer has them, those of :attr:`last_sample`.
+        """
+        return self._run.gap_over(X, y)
+
+    @property
+    def n_remembered(self) -> int:
+        """Samples that the optimizer holds at present: what a call of :meth:`exact_gap` passes over."""
+        return self._run.n_remembered
+
+    @property
+    def n_features(self) -> int:
+        """Features known."""
+        return self._run.n_features
 
     @property
     def n_samples(self) -> int:
@@ -357,6 +393,13 @@ class FWLinear(abc.ABC):
     def last_sample(self) -> LastSample | None:
         """The sample learned last, as the optimizer saw it, with the prediction and loss before learning it."""
         return self._run.last_sample
+
+    def last_bytes(self) -> tuple[bytes, bytes, float] | None:
+        """The sample learned last in the form that is quickest to keep; None where :attr:`last_sample` is None.
+
+        The bytes of its positions (``uint32``), those of its values (``float64``) and its target.
+        """
+        return self._run.last_bytes()
 
     def debug_one(self, x: dict) -> str:
         """A table of what each feature adds to the raw prediction."""

@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
-from fwonline.monitors.base import Monitor, exposed, number
+from fwonline.monitors._window import Window
+from fwonline.monitors.base import Monitor, exposed, final_estimator, number
 
 __all__ = ["Gap"]
 
+_FIRST = 16  # samples before the first look
+_NEAREST = 32  # the fewest samples between two looks, but for the first ones
+_SHARE = 8  # looks for each time that the samples remembered are replaced
+_SCAN = 512  # features a sample that looks may pass over: those of the gap's oracle, divided among samples
+_WINDOW = 1000  # samples kept where the optimizer keeps none
+_MARGIN = 3.0  # the upper estimate over the largest of the last exact gaps
+_FADE = 0.7  # what a look leaves of the gaps before it
+
 
 class Gap(Monitor):
-    r"""The Frank-Wolfe gap $\max_{s \in C} \langle g, w - s \rangle$ of a model.
+    r"""The Frank-Wolfe gap $g = \max_{s \in C} \langle \nabla F(w), w - s \rangle$ of a model, and an upper estimate.
 
-    With the gradient $g$ of a convex objective it bounds how far $w$ is from the optimum. Two gaps are told apart:
+    F is the mean loss over the samples remembered: by the optimizer, or by this monitor (the last 1,000) where the
+    optimizer keeps none. Where F is convex, $g$ bounds from above how far $F(w)$ is from the least value on the set.
+    Three things are told apart:
 
-    - `gap_estimate`: with the optimizer's running estimate of the gradient. It comes free with each step (with
-      `StochasticPairwiseFW` it costs O(d) a look), and is noisy and biased as the estimate is; so its mean and its
-      exponentially weighted mean are given too.
-    - `gap_over_memory`: with the exact gradient of the samples that the optimizer remembers, for these a true bound.
-      It costs a pass over the memory, so it is taken every `every` samples; None where nothing is remembered.
+    - `gap_estimate`: $\hat g = \max_s \langle d, w - s \rangle$ with the optimizer's own estimate $d$ of the gradient,
+      as the last step had it; its mean and its exponentially weighted mean come along. It is **no bound**, neither from
+      above nor from below. What holds is
+      $|\hat g - g| \le \max_{s \in C} |\langle d - \nabla F(w), w - s \rangle|$, at most the diameter of the set times
+      $\|d - \nabla F(w)\|$ (Proposition 1 of [2]). The right-hand side and $g$ itself fall at the same rate, so the
+      ratio of the two gaps need not tend to 1: 0.05 to 0.3 is usual for `SFW`, and with `StochasticPairwiseFW`, whose
+      estimate is the gap of its own quadratic model, it can be smaller by orders of magnitude.
+    - `gap_over_memory`: $g$ itself at the sample `gap_over_memory_at`, exact up to rounding. It costs a pass over the
+      samples remembered.
+    - `gap_upper`: an upper estimate of $g$ now: 3 times the largest of the exact gaps of the last looks, each
+      counted 0.7 times for every look since. It is no proof: it fails where the gap grows more than threefold between
+      two looks, as after an abrupt change of the stream, until the next look. `python -m tools.bench gap` measures it.
+
+    Looks are made at samples 16, 48, 112 and so on, then 8 times while the samples remembered are replaced once (but
+    not within 32 samples, nor more often than every d / 512), and four times as often for a while after the upper
+    estimate was found too low.
 
     Reads `model`.
 
     Parameters
     ----------
     every
-        Samples from one gap over the memory to the next; None to take none.
+        Samples from one look to the next; by default as above. 0 for no look: the upper estimate is then not known.
     fading_factor
         Weight of the newest estimate in the exponentially weighted mean, in (0, 1].
+
+    Notes
+    -----
+    Cost: with the default `every`, that of 8 gradients of single samples a sample, and the estimate's: nothing where
+    the optimizer's steps keep it. Where it costs O(d) (`StochasticPairwiseFW`) it is read at looks alone.
 
     Examples
     --------
@@ -38,7 +66,7 @@ class Gap(Monitor):
     >>> for gap in (0.5, 0.3, 0.1):
     ...     monitor.update(model=SimpleNamespace(gap=gap, exact_gap=lambda: 0.2))
     >>> monitor
-    Gap: 0.1, mean 0.3, over memory 0.2
+    Gap: at most about 0.6, 0.2 over memory, estimate 0.1, mean 0.3
     >>> monitor.get()["gap_over_memory_at"]
     2
 
@@ -46,11 +74,13 @@ class Gap(Monitor):
     ----------
     [^1]: [Jaggi, M., 2013. Revisiting Frank-Wolfe: projection-free sparse convex optimization.
     ICML.](https://proceedings.mlr.press/v28/jaggi13.html)
+    [^2]: [Negiar, G. et al., 2020. Stochastic Frank-Wolfe for constrained finite-sum minimization.
+    ICML.](https://arxiv.org/abs/2002.11860)
     """
 
     def __init__(self, every: int | None = None, fading_factor: float = 0.01):
-        if every is not None and every < 1:
-            raise ValueError(f"every must be None or at least 1, not {every}")
+        if every is not None and every < 0:
+            raise ValueError(f"every must be None or at least 0, not {every}")
         if not 0 < fading_factor <= 1:
             raise ValueError(f"fading_factor must lie in (0, 1], not be {fading_factor}")
         self.every = every
@@ -62,29 +92,104 @@ class Gap(Monitor):
         self._faded: float | None = None
         self._exact: float | None = None
         self._exact_at: int | None = None
+        self._largest: float | None = None  # of the last exact gaps, each faded by the looks since
+        self._spacing = _FIRST
+        self._next = self.every or _FIRST
+        self._window: Window | None = None  # of samples, where the optimizer keeps none
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["every"], state["fading_factor"])  # type: ignore[misc]
+        self.__dict__.update(state)
+        if "_next" not in state:  # a state of 0.1.0 knows nothing of looks
+            self._next = self._n + (self.every or _FIRST)
+        if (wrong := next(self._inconsistent(), None)) is not None:
+            raise ValueError(f"the saved state of a Gap is inconsistent: {wrong[1:]} is {getattr(self, wrong)!r}")
+
+    def _inconsistent(self) -> Iterator[str]:
+        """The names of what no run can have left."""
+        counts = {"_n": (0, math.inf), "_n_finite": (0, self._n), "_next": (0, math.inf), "_spacing": (1, math.inf)}
+        for name, (least, most) in counts.items():
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                yield name
+                return
+        for name in ("_last", "_mean", "_faded", "_exact", "_largest"):
+            value = getattr(self, name)
+            if not (value is None and name != "_mean") and not (type(value) is float and math.isfinite(value)):
+                yield name
+        for name in ("_last", "_faded"):
+            if (getattr(self, name) is None) != (self._n_finite == 0):
+                yield name
+        at = self._exact_at
+        if (at is None) != (self._exact is None) or not (at is None or (type(at) is int and 0 < at <= self._n)):
+            yield "_exact_at"
+        if self._largest is not None and self._largest < 0.0:
+            yield "_largest"
+        if self._window is not None and type(self._window) is not Window:
+            yield "_window"
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
-        gap = float(exposed(self, model, "gap"))
+        estimator = final_estimator(model)
         self._n += 1
+        due = self._n >= self._next
+        if due or getattr(estimator, "gap_is_kept", True):
+            gap = getattr(estimator, "gap", None)
+            self._note(float(exposed(self, estimator, "gap") if gap is None else gap))
+        if self._window is None and (due or self._n == 1) and self._is_forgetful(estimator):
+            self._window = Window(_WINDOW)
+        if self._window is not None:
+            self._window.append(estimator.last_bytes())
+        if due:
+            if self.every != 0:
+                self._look(estimator)
+            self._next = self._n + (self.every or self._spacing)
+
+    def _note(self, gap: float) -> None:
         if math.isfinite(gap):  # an optimizer that has made no step yet has no gap
             self._n_finite += 1
             self._last = gap
             self._mean += (gap - self._mean) / self._n_finite
             self._faded = gap if self._faded is None else self._faded + self.fading_factor * (gap - self._faded)
-        if self.every is not None and self._n % self.every == 0:
-            exact = exposed(self, model, "exact_gap")()
-            if exact is not None:
-                self._exact, self._exact_at = float(exact), self._n
+
+    def _is_forgetful(self, estimator: Any) -> bool:
+        """Whether the optimizer remembers nothing that an exact gap could be of."""
+        return self.every != 0 and hasattr(estimator, "last_bytes") and estimator.exact_gap() is None
+
+    def _look(self, estimator: Any) -> None:
+        """Take the exact gap and renew the upper estimate."""
+        exact, remembered = self._exact_gap(estimator)
+        usual = max(_NEAREST, remembered // _SHARE, getattr(estimator, "n_features", 0) // _SCAN)
+        self._spacing = min(2 * self._spacing, usual)
+        if exact is None:
+            return
+        if not math.isfinite(exact):  # values so large that their sums are not finite: nothing is known
+            self._largest = None
+            return
+        self._exact, self._exact_at = exact, self._n
+        if self._largest is not None and exact > _MARGIN * self._largest:
+            self._spacing = max(_FIRST, usual // 4)
+        self._largest = max(exact, 0.0 if self._largest is None else _FADE * self._largest)
+
+    def _exact_gap(self, estimator: Any) -> tuple[float | None, int]:
+        """The gap over the samples remembered, and how many they are."""
+        if self._window is None:
+            exact = exposed(self, estimator, "exact_gap")()
+            return None if exact is None else float(exact), getattr(estimator, "n_remembered", 0) or _WINDOW
+        return estimator.gap_over(*self._window.matrix(estimator.n_features)), len(self._window)
 
     def get(self) -> dict[str, float | int | None]:
         return {
+            "gap_upper": None if self._largest is None else _MARGIN * self._largest,
+            "gap_over_memory": self._exact,
+            "gap_over_memory_at": self._exact_at,
             "gap_estimate": self._last,
             "gap_estimate_ewm": self._faded,
             "gap_estimate_mean": self._mean if self._n_finite else None,
-            "gap_over_memory": self._exact,
-            "gap_over_memory_at": self._exact_at,
         }
 
     def _said(self) -> str:
-        said = f"{number(self._last)}, mean {number(self.get()['gap_estimate_mean'])}"
-        return said if self._exact is None else f"{said}, over memory {number(self._exact)}"
+        said = self.get()
+        estimates = f"estimate {number(self._last)}, mean {number(said['gap_estimate_mean'])}"
+        if self._exact is None:
+            return estimates
+        return f"at most about {number(said['gap_upper'])}, {number(self._exact)} over memory, {estimates}"

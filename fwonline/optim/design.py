@@ -66,6 +66,14 @@ class Design(abc.ABC):
     def transposed(self, alpha: Array) -> Array:
         """X^T alpha."""
 
+    @abc.abstractmethod
+    def largest(self) -> Array:
+        """max_i |x_ij| of each column: one pass over the data."""
+
+    def counts(self) -> Array:
+        """The most terms that an entry of X^T alpha adds up."""
+        return np.full(self.shape[1], float(self.shape[0]))
+
     def image(self, atom: atoms.Atom) -> Array:
         """X s, by the columns that the atom s has."""
         if isinstance(atom, atoms.ZeroAtom):
@@ -89,6 +97,12 @@ class SparseDesign(Design):
 
     def transposed(self, alpha: Array) -> Array:
         return self.X.T @ alpha
+
+    def largest(self) -> Array:
+        return abs(self.X).max(axis=0).toarray().ravel() if 0 not in self.shape else np.zeros(self.shape[1])
+
+    def counts(self) -> Array:
+        return np.diff(self.X.indptr).astype(np.float64)
 
     def some(self, columns: NDArray[np.int64], alpha: Array) -> Array:
         out = np.empty(len(columns))
@@ -116,6 +130,9 @@ class DenseDesign(Design):
 
     def transposed(self, alpha: Array) -> Array:
         return self.X.T @ alpha
+
+    def largest(self) -> Array:
+        return np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
 
     def some(self, columns: NDArray[np.int64], alpha: Array) -> Array:
         return self.X[:, columns].T @ alpha
@@ -158,6 +175,17 @@ class MappedDesign(Design):
         out = np.zeros(d)
         for rows in self._spans(n, d):
             out += alpha[rows] @ np.asarray(self.X[rows], dtype=np.float64)
+        return out
+
+    def largest(self) -> Array:
+        n, d = self.shape
+        out = np.zeros(d)
+        if self.by_columns:
+            for part in self._spans(d, n):
+                out[part] = np.abs(self.X[:, part]).max(axis=0)
+        else:
+            for rows in self._spans(n, d):
+                np.maximum(out, np.abs(self.X[rows]).max(axis=0), out=out)
         return out
 
     def some(self, columns: NDArray[np.int64], alpha: Array) -> Array:

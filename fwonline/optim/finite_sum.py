@@ -19,6 +19,7 @@ import numpy as np
 from fwonline import losses
 from fwonline._kernels import layout, memory, scores
 from fwonline._kernels.layout import jit
+from fwonline.optim.rounding import EPS, enclose
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,6 +59,14 @@ class ScoreLoss(abc.ABC):
     def derivative(self, y: Array, z: Array) -> Array:
         """Derivatives in the scores, of their shape."""
 
+    @abc.abstractmethod
+    def steepest(self, y: Array, z: Array, error: Array | float) -> Array:
+        """The largest norm of each derivative where the scores are off by at most ``error``."""
+
+    @abc.abstractmethod
+    def sensitivity(self, y: Array, z: Array, steepest: Array) -> Array:
+        """How far each value changes, at most, for a relative change by 1 of the numbers that it is computed from."""
+
 
 class ScalarLoss(ScoreLoss):
     """A loss of one score a sample: a river loss, or any that :func:`fwonline.losses.vector_loss` takes."""
@@ -92,6 +101,18 @@ class ScalarLoss(ScoreLoss):
     def derivative(self, y: Array, z: Array) -> Array:
         return losses.vector_loss(self.loss)[1](y, z)
 
+    def steepest(self, y: Array, z: Array, error: Array | float) -> Array:
+        if losses.compiled(self.loss)[0] == losses.CUSTOM:
+            return np.abs(self.derivative(y, z))
+        # Of a convex loss the derivative is the largest at an end.
+        return np.maximum(np.abs(self.derivative(y, z - error)), np.abs(self.derivative(y, z + error)))
+
+    def sensitivity(self, y: Array, z: Array, steepest: Array) -> Array:
+        size = steepest * (np.abs(z) + np.abs(y))
+        if losses.compiled(self.loss)[0] in (losses.POISSON, losses.CUSTOM):
+            size += np.abs(y * z)  # which no value near 0 shows
+        return size
+
 
 class Softmax(ScoreLoss):
     """Cross entropy of the softmax of the scores, labels being positions of classes."""
@@ -107,6 +128,12 @@ class Softmax(ScoreLoss):
         p = probabilities(z)
         p[np.arange(len(z)), y.astype(np.intp)] -= 1.0
         return p
+
+    def steepest(self, y: Array, z: Array, error: Array | float) -> Array:
+        return np.full(len(z), self.slope)
+
+    def sensitivity(self, y: Array, z: Array, steepest: Array) -> Array:
+        return 2.0 * np.abs(z).max(axis=1) + z.shape[1]
 
 
 def probabilities(z: Array) -> Array:
@@ -147,6 +174,7 @@ class Rows(abc.ABC):
 
     n: int
     largest: float  # the largest ||a_i||
+    width: int  # the most entries of a sample
 
     @abc.abstractmethod
     def scores(self, x: Array, batch: Batch | None) -> Array:
@@ -175,7 +203,7 @@ class DenseRows(Rows):
 
     def __init__(self, X: NDArray):
         self.X = X
-        self.n = len(X)
+        self.n, self.width = X.shape
         squares = [np.einsum("ij,ij->i", rows, rows).max() for _, rows in self._few(None)]
         self.largest = math.sqrt(float(max(squares, default=0.0)))
 
@@ -225,6 +253,10 @@ class SparseRows(Rows):
         self.table = rows, pool_idx, pool_val
         self.n = n
         self.largest = largest
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return int(self.table[0][: self.n, memory.LENGTH].max(initial=0))
 
     def scores(self, x, batch):
         batch = np.arange(self.n) if batch is None else batch
@@ -327,6 +359,24 @@ class FiniteSum:
         return self._sum(x, None, self._slope) / self.n
 
     def measure(self, x: Array, constraint: typing.Any) -> tuple[float, float]:
-        """The objective at x and its exact Frank-Wolfe gap over a set."""
+        """The objective at x and its exact Frank-Wolfe gap over a set, both rounded up."""
         gradient = self.exact_gradient(x)
-        return self.value(x), float(np.vdot(gradient, x) - constraint.lmo(gradient).dot(gradient))
+        atom = constraint.lmo(gradient)
+        z = self.rows.scores(x, None) + self.intercept
+        values, slopes = self.loss.value(self.y, z), self.loss.derivative(self.y, z)
+        rows = self.rows.largest * (1.0 + self.rows.width * EPS)
+        error = (self.rows.width + 3.0) * EPS * (rows * float(np.linalg.norm(x)) + abs(self.intercept))
+        steepest = self.loss.steepest(self.y, z, error)
+        alpha = np.abs(slopes) if slopes.ndim == 1 else np.linalg.norm(slopes, axis=1)
+        return enclose(
+            values,
+            float(np.vdot(gradient, x) - atom.dot(gradient)),
+            steepest=steepest,
+            error=error,
+            size=self.loss.sensitivity(self.y, z, steepest),
+            gradient=gradient,
+            gradient_error=(self.n + 8.0) * EPS * rows * float(np.mean(alpha)),
+            w=x,
+            atom=atom.to_dense(),
+            diameter=constraint.diameter(x.shape),
+        )

@@ -440,11 +440,29 @@ class FiniteSumRun(MemoryRun):
             self._step()
         return iter(())
 
+    @property
+    def n_remembered(self) -> int:
+        # Without a memory the newest sample is held until the step is over.
+        return int(self.cnt[layout.LIVE]) if getattr(self.optimizer, "memory", None) else 0
+
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the mean loss over the samples held. One pass over them; the state stays."""
-        if not self.cnt[layout.LIVE] or not self.x.size:
+        if not self.n_remembered or not self.x.size:
             return None
-        return self.sum.measure(self.x, self.constraint)[1]
+        return self._gap_of(self.sum.exact_gradient(self.x))
+
+    def _gap_of(self, gradient: Array) -> float:
+        if not np.isfinite(gradient).all():
+            return math.inf
+        return float(np.vdot(gradient, self.x) - self.constraint.lmo(gradient).dot(gradient))
+
+    def gap_over(self, X, y):
+        n = len(y)
+        if not n or not self.x.size:
+            return None
+        z = np.asarray(X @ self.x.T) + self.num[layout.INTERCEPT]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._gap_of((X.T @ self.score_loss.derivative(y, z)).T / n)
 
     # --- offline ----------------------------------------------------------------------------------------------
 

@@ -96,7 +96,8 @@ class FullGradient(Optimizer):
         -------
         scipy.optimize.OptimizeResult
             ``x``; ``fun``, the objective there; ``gap``, its exact Frank-Wolfe gap, so that fun - gap <= min <= fun
-            for a convex loss; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``,
+            for a convex loss: both are rounded up by what their sums may have lost, so that this holds of the numbers
+            as they stand; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``,
             ``n_exact_gradients``, ``n_coefficients``, ``n_lmo``, ``n_drop_steps`` (what fun and gap cost at the end
             is not among them); ``success`` and ``message``.
 

@@ -17,9 +17,11 @@ from fwonline import losses, sets
 from fwonline._kernels import layout, memory
 from fwonline.optim.active_set import ActiveSet
 from fwonline.optim.design import SparseDesign
+from fwonline.optim.finite_sum import ScalarLoss
 from fwonline.optim.line import Along, Line, Scheduled
 from fwonline.optim.memory_run import MemoryRun
 from fwonline.optim.partial_oracle import Oracle, is_polytope, oracle_of
+from fwonline.optim.rounding import EPS, enclose
 from fwonline.optim.schedules import LineSearch
 
 if typing.TYPE_CHECKING:
@@ -61,7 +63,8 @@ class FullRun(MemoryRun):
         empty = np.zeros(0)
         made = {"_design": None, "_oracle": None, "_rule": None, "_functions": None}
         state = {**super().__getstate__(), **made, "_y": empty, "_z": empty, "_limit": empty}
-        state.pop("is_online", None)
+        for name in ("is_online", "_sizes"):
+            state.pop(name, None)
         return state
 
     def _bind(self) -> None:
@@ -142,7 +145,7 @@ class FullRun(MemoryRun):
 
     def attach(self, design: Design, y: Array, largest: Array) -> None:
         """Work on these samples from now on."""
-        self._design, self._y = design, y
+        self._design, self._y, self._sizes = design, y, None
         # Beyond this a derivative times its sample could not be summed (see layout.LARGEST).
         self._limit = layout.LARGEST / np.maximum(largest / layout.LARGEST, 1.0 / layout.LARGEST)
         self._refresh()
@@ -245,13 +248,31 @@ class FullRun(MemoryRun):
     # --- what is known of the whole objective -----------------------------------------------------------------
 
     def certify(self) -> tuple[float, float]:
-        """The objective and its exact gap at w: one gradient and one linear minimisation."""
+        """The objective and its exact gap at w, rounded up (with z as new): one gradient, one linear minimisation."""
         if not self.is_placed:
             self._start()
         alpha = self._derivatives()
         g = self.gradient(alpha)
-        gap = self._along_w(alpha) - self.best(g, None).dot(g)
-        return float(np.mean(self.functions[0](self._y, self._z + self.num[layout.INTERCEPT]))), gap
+        s = self.best(g, None)
+        y, w, z = self._y, self.v[: self.n_features], self._z + self.num[layout.INTERCEPT]
+        if self._sizes is None:
+            self._sizes = self.design.largest(), self.design.counts()
+        largest, terms = self._sizes
+        error = (w.size + 2.0) * EPS * float(largest @ np.abs(w))
+        f = ScalarLoss(self.loss)
+        steepest = f.steepest(y, z, error)
+        return enclose(
+            f.value(y, z),
+            float(g @ w - s.dot(g)),
+            steepest=steepest,
+            error=error,
+            size=f.sensitivity(y, z, steepest),
+            gradient=g,
+            gradient_error=float(np.linalg.norm((terms + 8.0) * EPS * largest)) * float(np.mean(np.abs(alpha))),
+            w=w,
+            atom=s.to_dense(),
+            diameter=self.constraint.diameter(w.shape),
+        )
 
 
 class ForwardRun(FullRun):

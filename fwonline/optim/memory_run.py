@@ -160,6 +160,10 @@ class MemoryRun(Run):
         """The compiled loop over steps."""
         raise NotImplementedError
 
+    @property
+    def n_remembered(self) -> int:
+        return int(self.cnt[layout.LIVE])
+
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the mean loss over the samples held, every derivative taken at the present iterate.
 

@@ -21,6 +21,7 @@ from fwonline.optim.base import State
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from fwonline.optim.base import Optimizer
 
@@ -123,6 +124,9 @@ class Run:
         # overwritten them.
         self._last: tuple[NDArray[np.uint32], NDArray[np.float64]] | tuple[()] | None = None
         self._bind()
+
+    # Whether steps keep the gap of their estimate; where not, it is computed when it is asked for.
+    gap_is_kept: typing.ClassVar[bool] = True
 
     # --- what subclasses give ---------------------------------------------------------------------------------
 
@@ -434,7 +438,7 @@ class Run:
 
     @property
     def gap(self) -> float:
-        """The estimated Frank-Wolfe gap of the last step; NaN before the first."""
+        """The Frank-Wolfe gap of the last step by the optimizer's estimate of the gradient, no bound; NaN before it."""
         return float(self.num[layout.GAP])
 
     @property
@@ -445,6 +449,14 @@ class Run:
         idx, val = last
         target, prediction, loss = (float(self.num[k]) for k in (layout.TARGET, layout.PREDICTION, layout.LOSS))
         return LastSample(idx, val, target, prediction, loss, self.n_features)
+
+    def last_bytes(self) -> tuple[bytes, bytes, float] | None:
+        """The last sample's positions, values and target: quick to take and to keep."""
+        if self._last is None and self.cnt[layout.SEEN]:
+            n = int(self.indptr[1])
+            return self.idx_bytes[: 4 * n].tobytes(), self.val_bytes[: 8 * n].tobytes(), float(self.y[0])
+        sample = self.last_sample
+        return None if sample is None else (sample.indices.tobytes(), sample.values.tobytes(), sample.y)
 
     @property
     def point(self) -> NDArray[np.float64]:
@@ -457,16 +469,36 @@ class Run:
         return whole
 
     def gap_along(self, gradient: NDArray[np.float64]) -> float:
-        """The largest <gradient, w - s> over the points s of the set."""
+        """The largest <gradient, w - s> over the points s of the set; infinite for a gradient that is not finite."""
         if not gradient.size:
             return 0.0
+        if not np.isfinite(gradient).all():
+            return math.inf
         w = self.point
         whole = resized(gradient, w.size)
         return float(whole @ w - self.constraint.lmo(whole).dot(whole))
 
+    @property
+    def n_remembered(self) -> int:
+        """Samples held, over which ``exact_gap`` passes."""
+        return 0
+
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the objective over what is remembered; None without a memory."""
         return None
+
+    def gap_over(self, X: sparse.csr_array, y: NDArray[np.float64]) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over given samples, columns being positions of features."""
+        if not len(y):
+            return None
+        w = self.weights
+        z = X @ w + self.num[layout.INTERCEPT]
+        if self.cnt[layout.LOSS_KIND] == losses.CUSTOM:
+            slopes = np.array([self.derivative(a, b) for a, b in zip(y.tolist(), z.tolist(), strict=True)])
+        else:
+            slopes = losses.vector_loss(self.loss)[1](y, z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.gap_along(X.T @ slopes / len(y))
 
 
 # Attributes that `_measure_keys` and `_bind` make of the others.

@@ -229,6 +229,7 @@ class StochasticPairwiseRun(MemoryRun):
     _compiled_iterate = staticmethod(iterate)
     _pools = ("pool_idx", "pool_val", "pool_at")
     _key_kind = layout.SIMPLEX
+    gap_is_kept = False
 
     def __init__(self, optimizer: StochasticPairwiseFW, *args: typing.Any, **kwargs: typing.Any):
         self.sums = np.zeros((0, 4))

@@ -11,6 +11,7 @@ import pytest
 from river import compose, linear_model, metrics, preprocessing, utils
 
 from fwonline import losses, monitors, sets
+from fwonline.exceptions import CheckpointError
 from fwonline.loop import codec
 
 Sample = collections.namedtuple("Sample", "indices values y prediction loss n_features")
@@ -95,20 +96,21 @@ class TestEveryMonitor:
 
 
 def test_gap_statistics():
-    monitor = monitors.Gap(every=4, fading_factor=0.5)
+    monitor = monitors.Gap(every=2, fading_factor=0.5)
     gaps = [math.nan, 0.8, 0.4, 0.6, 0.2, 0.1]
     for i, gap in enumerate(gaps, start=1):
-        monitor.update(model=told(gap, exact=10.0 * i))
+        monitor.update(model=told(gap, exact=60.0 / i))
     faded = 0.8
     for gap in gaps[2:]:
         faded += 0.5 * (gap - faded)
     assert monitor.get() == pytest.approx(
         {
+            "gap_upper": 3.0 * max(30.0 * 0.7**2, 15.0 * 0.7, 10.0),
+            "gap_over_memory": 10.0,
+            "gap_over_memory_at": 6,
             "gap_estimate": 0.1,
             "gap_estimate_ewm": faded,
             "gap_estimate_mean": sum(gaps[1:]) / 5,
-            "gap_over_memory": 40.0,
-            "gap_over_memory_at": 4,
         }
     )
 
@@ -123,13 +125,114 @@ def test_gap_of_an_optimizer_without_a_memory():
 def test_the_pass_over_the_memory_is_made_only_when_due():
     calls = []
     model = SimpleNamespace(gap=0.1, exact_gap=lambda: calls.append(1) or 0.1)
-    quiet, due = monitors.Gap(), monitors.Gap(every=10)
+    quiet, due = monitors.Gap(every=0), monitors.Gap(every=10)
     for _ in range(35):
         quiet.update(model=model)
     assert calls == []
+    assert quiet.get()["gap_upper"] is None
     for _ in range(35):
         due.update(model=model)
     assert len(calls) == 3
+
+
+def looked_at(monitor, n, *, remembered, d=10, exact=lambda n: 0.2):
+    """At which of n samples the monitor takes the exact gap."""
+    times, now = [], 0
+
+    def exact_gap():
+        times.append(now)
+        return exact(now)
+
+    model = SimpleNamespace(gap=0.1, exact_gap=exact_gap, n_remembered=remembered, n_features=d)
+    for now in range(1, n + 1):  # noqa: B007  the exact gap is told it
+        monitor.update(model=model)
+    return times
+
+
+def test_by_itself_it_looks_eight_times_while_the_memory_is_replaced():
+    assert looked_at(monitors.Gap(), 700, remembered=1000) == [16, 48, 112, 237, 362, 487, 612]
+    assert looked_at(monitors.Gap(), 200, remembered=50) == [16, 48, 80, 112, 144, 176]  # but not within 32 samples
+    assert looked_at(monitors.Gap(), 9000, remembered=100, d=1_000_000)[-3:] == [3985, 5938, 7891]  # nor d / 512
+    assert looked_at(monitors.Gap(every=100), 350, remembered=1000) == [100, 200, 300]
+
+
+def test_it_looks_more_often_after_its_upper_estimate_was_too_low():
+    jump = looked_at(monitors.Gap(), 800, remembered=1000, exact=lambda n: 1.0 if n < 400 else 4.0)
+    assert jump == [16, 48, 112, 237, 362, 487, 518, 580, 704]
+    rise = looked_at(monitors.Gap(), 800, remembered=1000, exact=lambda n: 1.0 if n < 400 else 2.9)
+    assert rise == [16, 48, 112, 237, 362, 487, 612, 737]
+
+
+def test_an_estimate_that_is_not_kept_is_read_at_looks_alone():
+    reads = []
+
+    class Costly:
+        gap_is_kept = False
+        n_remembered, n_features = 1000, 10
+
+        @property
+        def gap(self):
+            reads.append(1)
+            return 0.1
+
+        def exact_gap(self):
+            return 0.2
+
+    monitor, model = monitors.Gap(), Costly()
+    for _ in range(112):
+        monitor.update(model=model)
+    assert len(reads) == 3  # at samples 16, 48 and 112
+    assert monitor.get()["gap_estimate"] == 0.1
+
+
+def test_a_gap_that_is_not_finite_leaves_the_upper_estimate_unknown():
+    monitor = monitors.Gap(every=1)
+    monitor.update(model=told(0.1, exact=1.0))
+    monitor.update(model=told(0.1, exact=math.inf))
+    assert monitor.get()["gap_upper"] is None
+    assert monitor.get()["gap_over_memory_at"] == 1
+    monitor.update(model=told(0.1, exact=2.0))
+    assert monitor.get()["gap_upper"] == 6.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_n", -1),
+        ("_n", 2.0),
+        ("_n_finite", 7),
+        ("_next", None),
+        ("_spacing", 0),
+        ("_last", math.nan),
+        ("_mean", "much"),
+        ("_faded", None),
+        ("_exact", math.inf),
+        ("_exact_at", 7),
+        ("_exact_at", None),
+        ("_largest", -1.0),
+        ("_window", []),
+        ("every", -1),
+        ("fading_factor", 2.0),
+    ],
+)
+def test_a_changed_state_of_a_gap_is_refused(name, value):
+    monitor = monitors.Gap(every=3)
+    feed(monitor, 6)
+    codec.loads(codec.dumps(monitor))
+    setattr(monitor, name, value)
+    with pytest.raises(CheckpointError, match=name.lstrip("_")):
+        codec.loads(codec.dumps(monitor))
+
+
+def test_a_gap_of_the_first_release_goes_on():
+    monitor = monitors.Gap(every=4)
+    feed(monitor, 6)
+    old = {k: v for k, v in monitor.__dict__.items() if k not in ("_largest", "_spacing", "_next", "_window")}
+    monitor.__setstate__(old)
+    assert monitor.get()["gap_upper"] is None
+    feed(monitor, 6, start=6)
+    assert monitor.get()["gap_over_memory_at"] == 10
+    assert monitor.get()["gap_upper"] > 0.0
 
 
 def test_feasibility_remembers_the_worst():
@@ -228,7 +331,7 @@ def test_a_model_that_cannot_tell_is_named(monitor, needed):
 @pytest.mark.parametrize(
     ("make", "word"),
     [
-        (lambda: monitors.Gap(every=0), "every"),
+        (lambda: monitors.Gap(every=-1), "every"),
         (lambda: monitors.Gap(fading_factor=0), "fading_factor"),
         (lambda: monitors.Feasibility(every=0), "every"),
         (lambda: monitors.Metric(metrics.MAE), "river metric"),

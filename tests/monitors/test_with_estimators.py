@@ -1,5 +1,7 @@
 """Monitors on the estimators that they are meant for: what is said is what happened."""
 
+import copy
+
 import numpy as np
 import pytest
 from river import optim as river_optim
@@ -7,6 +9,8 @@ from river import preprocessing
 
 from fwonline import datasets, losses, monitors, optim, sets
 from fwonline.linear_model import FWClassifier, FWRegressor
+from fwonline.loop import codec
+from fwonline.monitors import gap as gap_module
 from fwonline.optim.comparator import best_fixed_point
 
 CASES = {
@@ -75,12 +79,10 @@ def test_gap_and_feasibility_are_the_model_s(name):
     said = gap.get()
     assert said["gap_estimate"] == model.gap
     exact = model.exact_gap()
-    if exact is None:
-        assert said["gap_over_memory"] is None
-    else:
-        assert said["gap_over_memory_at"] == 200
+    assert said["gap_over_memory_at"] == 200
+    if exact is not None:
         assert said["gap_over_memory"] == pytest.approx(exact)
-        assert exact >= 0
+    assert said["gap_upper"] >= 3 * said["gap_over_memory"] >= 0
     assert 0 <= feasibility.get()["violation_worst"] <= 1e-9 * 20
 
 
@@ -94,3 +96,71 @@ def test_samples_that_are_refused_are_no_rounds():
         monitor.update(y, 0.0, x=x, model=model)
     assert monitor._n == model.n_samples == 2
     assert monitor._rows.y.tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("name", ["linear on the simplex", "portfolio"])
+def test_where_the_optimizer_remembers_nothing_the_gap_is_over_the_monitor_s_own_samples(name, monkeypatch):
+    monkeypatch.setattr(gap_module, "_WINDOW", 60)
+    model, stream, loss = CASES[name]
+    model, monitor = model.clone(), monitors.Gap(every=10)
+    X, y = stream.to_arrays(150)
+    _, derivative = losses.vector_loss(loss)
+    for t, (x, target) in enumerate(stream.take(150), start=1):
+        model.learn_one(x, target)
+        monitor.update(model=model)
+        if t % 10:
+            continue
+        w = np.array([model.weights.get(j, 0.0) for j in range(X.shape[1])])
+        held = slice(max(0, t - 60), t)
+        gradient = X[held].T @ derivative(y[held], X[held] @ w) / len(X[held])
+        assert monitor.get()["gap_over_memory"] == pytest.approx(gradient @ w - gradient.min(), rel=1e-9, abs=1e-12)
+        monitor = codec.loads(codec.dumps(monitor))
+
+
+def test_the_samples_kept_for_a_gap_are_validated():
+    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0), monitors.Gap()
+    for k in range(5):
+        model.learn_one({"a": 1.0, "b": float(k)}, 1.0)
+        monitor.update(model=model)
+    state = monitor._window.__getstate__()
+    assert sorted(state["indices"].tolist()) == [0] * 5 + [1] * 5
+    for name, change in {
+        "size": 0,
+        "lengths": np.array([2, 2, 2, 2, 3]),
+        "indices": np.array([0, 1, 2**31, 1, 0, 1, 0, 1, 0, 1], dtype=np.uint32),
+        "values": np.full(10, np.nan),
+        "y": np.ones(4),
+    }.items():
+        with pytest.raises(ValueError, match="inconsistent"):
+            copy.copy(monitor._window).__setstate__({**state, name: change})
+    for change in (
+        np.array([2**62, 2**62, 2**62, 2**62, 10]),
+        np.array([-2, 4, 4, 2, 2]),
+        state["lengths"].astype(float),
+    ):
+        with pytest.raises(ValueError, match="inconsistent"):
+            copy.copy(monitor._window).__setstate__({**state, "lengths": change})
+
+
+def test_samples_of_another_model_are_let_go():
+    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0), monitors.Gap(every=1)
+    for _ in range(5):
+        model.learn_one({"a": 1.0, "b": 2.0}, 1.0)
+        monitor.update(model=model)
+    other = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0)
+    other.learn_one({"c": 2.0}, 1.0)
+    monitor.update(model=other)
+    assert monitor.get()["gap_over_memory_at"] == 5
+    assert len(monitor._window) == 0
+
+
+def test_values_too_large_for_a_gradient_do_not_end_a_run():
+    model = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), loss=river_optim.losses.Poisson(), seed=0)
+    monitor = monitors.Gap(every=1)
+    for value in (1e10, 1.0, 1.0):  # where w is 0 the first is harmless
+        model.learn_one({"a": value}, 3.0)
+        monitor.update(model=model)
+    assert monitor.get()["gap_upper"] is None
+    assert set(monitor.get()) == {
+        "gap_upper", "gap_over_memory", "gap_over_memory_at", "gap_estimate", "gap_estimate_ewm", "gap_estimate_mean",
+    }  # fmt: skip

@@ -277,7 +277,7 @@ def test_all_zero_data_stays_where_it_starts():
     for name, make in OPTIMIZERS.items():
         result = make().minimize(np.zeros((5, 3)), np.ones(5), constraint=sets.L1Ball(1.0), steps=10, seed=0)
         assert not result.x.any(), name
-        assert result.gap == 0.0
+        assert 0.0 <= result.gap < 1e-13  # what the sum of the losses may have lost
 
 
 @EACH
