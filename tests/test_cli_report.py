@@ -69,8 +69,9 @@ def test_an_svg_names_its_curves(runs):
         "one",
         "MAE",
         "Frank-Wolfe gap",
-        "estimate of a step",
-        "exact over the memory",
+        "upper estimate",
+        "exact, over the memory",
+        "optimizer's own (no bound)",
         "Regret against the best fixed point",
         "Average regret a sample",
         "Samples a second",
@@ -85,8 +86,8 @@ def test_two_runs_lie_over_one_another(runs):
     assert main(["report", str(runs / "one"), str(runs / "two"), "--output", str(path)]) == 0
     said = texts(path)
     assert "one and two" in said
-    assert "estimate of a step (one)" in said
-    assert "estimate of a step (two)" in said
+    assert "optimizer's own (no bound) (one)" in said
+    assert "optimizer's own (no bound) (two)" in said
 
 
 def test_a_regret_is_drawn_where_it_was_taken_and_as_a_band(runs):

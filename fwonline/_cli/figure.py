@@ -23,10 +23,11 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 _DASHES = ("-", "--", ":", "-.")
 _NO_CURVES = {"time", "n", "n_predicted", "n_learned", "elapsed", "progress", "samples"}  # what other axes say
 _NAMES = {
-    "gap_estimate": "estimate of a step",
-    "gap_estimate_ewm": "estimates, faded mean",
-    "gap_estimate_mean": "estimates, mean",
-    "gap_over_memory": "exact over the memory",
+    "gap_upper": "upper estimate",
+    "gap_over_memory": "exact, over the memory",
+    "gap_estimate": "optimizer's own (no bound)",
+    "gap_estimate_ewm": "its own, faded mean",
+    "gap_estimate_mean": "its own, mean",
     "violation": "now",
     "violation_worst": "worst so far",
 }

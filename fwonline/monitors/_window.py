@@ -8,9 +8,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from fwonline import _loaded
+
 __all__ = ["Window"]
 
-_TYPES = {"lengths": np.int64, "indices": np.uint32, "values": np.float64, "y": np.float64}
+_TYPES: dict[str, type] = {"lengths": np.int64, "indices": np.uint32, "values": np.float64, "y": np.float64}
 
 
 class Window:
@@ -74,30 +76,22 @@ class Window:
         return {"size": self.size, **self._gather()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if (wrong := _inconsistency(state)) is not None:
-            raise ValueError(f"the saved samples of a monitor are inconsistent: {wrong}")
         self.__init__(state["size"])  # type: ignore[misc]
         self._arrays = {name: state[name] for name in _TYPES}
 
-
-def _inconsistency(state: dict[str, Any]) -> str | None:
-    """What no window can have left, in words."""
-    if missing := [name for name in ("size", *_TYPES) if name not in state]:
-        return f"{missing[0]} is missing"
-    if type(state["size"]) is not int or state["size"] < 1:
-        return f"size is {state['size']!r}"
-    for name, kind in _TYPES.items():
-        array = state[name]
-        if type(array) is not np.ndarray or array.dtype != kind or array.ndim != 1:
-            return f"{name} is no vector of {kind.__name__}"
-    lengths, indices, values, y = (state[name] for name in _TYPES)
-    if not len(lengths) == len(y) <= state["size"]:
-        return f"{len(lengths)} lengths, {len(y)} targets and a size of {state['size']}"
-    # Before the sum, which a huge length would make overflow.
-    if ((lengths < 0) | (lengths > len(values))).any() or lengths.sum() != len(values) or len(indices) != len(values):
-        return "lengths do not add up to the entries"
-    if len(indices) and int(indices.max()) > np.iinfo(np.int32).max:
-        return f"a position is {indices.max()}"
-    if not (np.isfinite(values).all() and np.isfinite(y).all()):
-        return "a value is not finite"
-    return None
+    def _check_loaded(self) -> None:
+        _loaded.count(self, "size", 1)
+        arrays = dict(self._arrays)
+        for name, kind in _TYPES.items():
+            if type(array := arrays[name]) is not np.ndarray or array.dtype != kind or array.ndim != 1:
+                _loaded.fail(self, name, f"a vector of {kind.__name__}")
+        lengths, entries = arrays["lengths"], len(arrays["values"])
+        _loaded.require(self, "y", len(arrays["y"]) == len(lengths) <= self.size, "as many as lengths, within the size")
+        # Each by itself before the sum, which huge ones would make overflow.
+        fits = ((lengths >= 0) & (lengths <= entries)).all() and lengths.sum() == entries == len(arrays["indices"])
+        _loaded.require(self, "lengths", fits, "lengths that add up to the entries")
+        positions = arrays["indices"].max(initial=0) <= np.iinfo(np.int32).max
+        _loaded.require(self, "indices", positions, "positions of features")
+        for name in ("values", "y"):
+            _loaded.require(self, name, np.isfinite(arrays[name]).all(), "finite values")
+        self._arrays = {name: array.copy() for name, array in arrays.items()}

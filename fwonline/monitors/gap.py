@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
+from fwonline import _loaded
 from fwonline.monitors._window import Window
 from fwonline.monitors.base import Monitor, exposed, final_estimator, number
 
@@ -98,35 +98,29 @@ class Gap(Monitor):
         self._window: Window | None = None  # of samples, where the optimizer keeps none
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["every"], state["fading_factor"])  # type: ignore[misc]
-        self.__dict__.update(state)
-        if "_next" not in state:  # a state of 0.1.0 knows nothing of looks
-            self._next = self._n + (self.every or _FIRST)
-        if (wrong := next(self._inconsistent(), None)) is not None:
-            raise ValueError(f"the saved state of a Gap is inconsistent: {wrong[1:]} is {getattr(self, wrong)!r}")
+        # A state of 0.1.0 knows nothing of looks: the first is made at once.
+        self.__dict__.update({"_largest": None, "_spacing": _FIRST, "_next": 0, "_window": None, **state})
 
-    def _inconsistent(self) -> Iterator[str]:
-        """The names of what no run can have left."""
-        counts = {"_n": (0, math.inf), "_n_finite": (0, self._n), "_next": (0, math.inf), "_spacing": (1, math.inf)}
-        for name, (least, most) in counts.items():
-            value = getattr(self, name)
-            if type(value) is not int or not least <= value <= most:
-                yield name
-                return
-        for name in ("_last", "_mean", "_faded", "_exact", "_largest"):
-            value = getattr(self, name)
-            if not (value is None and name != "_mean") and not (type(value) is float and math.isfinite(value)):
-                yield name
-        for name in ("_last", "_faded"):
-            if (getattr(self, name) is None) != (self._n_finite == 0):
-                yield name
-        at = self._exact_at
-        if (at is None) != (self._exact is None) or not (at is None or (type(at) is int and 0 < at <= self._n)):
-            yield "_exact_at"
-        if self._largest is not None and self._largest < 0.0:
-            yield "_largest"
-        if self._window is not None and type(self._window) is not Window:
-            yield "_window"
+    def _check_loaded(self) -> None:
+        _loaded.like(self, _loaded.rebuilt(self))
+        _loaded.count(self, "_n")
+        _loaded.count(self, "_n_finite", most=self._n)
+        _loaded.count(self, "_next")
+        _loaded.count(self, "_spacing", 1)
+        _loaded.real(self, "_mean")
+        for name, is_known in (
+            ("_last", self._n_finite > 0),
+            ("_faded", self._n_finite > 0),
+            ("_exact", self._exact_at is not None),
+            ("_largest", self._largest is not None),
+        ):
+            if is_known:
+                _loaded.real(self, name, least=0.0 if name == "_largest" else -math.inf)
+            else:
+                _loaded.choice(self, name, [None])
+        if self._exact_at is not None:
+            _loaded.count(self, "_exact_at", 1, self._n)
+        _loaded.instance(self, "_window", Window, type(None))
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         estimator = final_estimator(model)

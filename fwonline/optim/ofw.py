@@ -338,7 +338,9 @@ class OFW(Optimizer):
     - beyond either bound, by the recursive estimate of :class:`OneSampleFW` with :math:`\rho_t = t^{-a}`, an average
       that favours what is recent. What was kept is then let go.
 
-    :attr:`is_exact` tells which one is running.
+    :attr:`is_exact` tells which one is running: the ``gap`` of a step is the Frank-Wolfe gap of :math:`F_t` at
+    :math:`w_t` where the gradient is exact, and otherwise, or with ``adversarial``, that of an estimate, which bounds
+    nothing.
 
     With ``adversarial`` it follows the gradients met, each at the point that was played, and a pull back to where it
     began (Hazan 2016, algorithm 27; regularised follow-the-leader, one Frank-Wolfe step a round):

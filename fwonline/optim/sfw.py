@@ -185,8 +185,12 @@ class SFW(Optimizer):
     the simplices; O(d) more on sets of dense atoms. Memory: the samples held.
 
     For a smooth convex f the suboptimality falls like :math:`O(\kappa / t)` in expectation, with
-    :math:`\kappa \le n` of equation 34 (Theorem 1). The gap of each step, :math:`\langle r, w - s \rangle`, is an
-    estimate of the Frank-Wolfe gap (equation 31) that becomes exact as the derivatives settle.
+    :math:`\kappa \le n` of equation 34 (Theorem 1). The gap of each step, :math:`\hat g = \langle r, w - s \rangle`
+    (equation 31), differs from the Frank-Wolfe gap at the same iterate by at most
+    :math:`D_\infty \frac1n \sum_i |\alpha_i - f_i'(\langle x_i, w \rangle)|` (Proposition 1; in expectation
+    :func:`stochastic_gap_bound`). That falls like 1/t, as the gap itself does, so their ratio need not tend to 1: from
+    step 500 to step 50,000 it was 0.13 to 0.22 in the mean (breast cancer, and normal features, in l1 balls). The
+    estimate is no bound.
 
     Rounding in r is bounded by :math:`5 \cdot 2^{-53} (\max(2^{20}, n) + 2n)` times the largest sum the memory could
     have given an entry; it is taken anew from the memory before it could exceed that.

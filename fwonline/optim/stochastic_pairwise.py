@@ -399,7 +399,7 @@ class StochasticPairwiseRun(MemoryRun):
 
     @property
     def gap(self) -> float:
-        """The Frank-Wolfe gap of the model, without its penalty: O(d), when asked."""
+        """The Frank-Wolfe gap of the quadratic model, without its penalty: O(d), when asked. No bound of the loss's."""
         d = int(self.cnt[D])
         if not self.cnt[layout.T] or not d:
             return math.nan
@@ -462,6 +462,9 @@ class StochasticPairwiseFW(Optimizer):
     Cost: ``steps`` times the non-zeros of a sample (its margin, four sums and a key for each) and the scan of d / 65536
     maxima; a pairwise step looks at 64 non-zeros of w, in turns, for the atom to leave. 15 us a sample on documents
     of 75 words with 47,000 features. The gap is that of F without its last term, and costs O(d) when it is asked for.
+    It says how far this model is from its own best point, and is no bound of the gap of the mean loss, which is often
+    ten times as large and, where features differ much in scale, larger by orders of magnitude: see
+    :class:`fwonline.monitors.Gap`.
 
     Offline (:meth:`minimize`) c is 0: the mean loss itself is minimised. The model is then that of a coordinate
     Newton method with stale derivatives; on smooth losses gaps of 1e-10 are usual, but no rate is proved here.

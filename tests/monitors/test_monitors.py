@@ -220,7 +220,7 @@ def test_a_changed_state_of_a_gap_is_refused(name, value):
     feed(monitor, 6)
     codec.loads(codec.dumps(monitor))
     setattr(monitor, name, value)
-    with pytest.raises(CheckpointError, match=name.lstrip("_")):
+    with pytest.raises(CheckpointError, match="Gap"):
         codec.loads(codec.dumps(monitor))
 
 
@@ -231,7 +231,7 @@ def test_a_gap_of_the_first_release_goes_on():
     monitor.__setstate__(old)
     assert monitor.get()["gap_upper"] is None
     feed(monitor, 6, start=6)
-    assert monitor.get()["gap_over_memory_at"] == 10
+    assert monitor.get()["gap_over_memory_at"] == 11
     assert monitor.get()["gap_upper"] > 0.0
 
 
