@@ -175,13 +175,14 @@ def follow(task: Task, where: str, learner: str, *, looks: int = 200, seed: int 
 
 def tasks(settings: Settings, where: str) -> Iterator[Task]:
     """Simulated streams and the data of the papers; on the simplex weights are positive."""
-    n, seeds = (1500, (7,)) if settings.quick else (6000, (7, 8, 9))
-    for kind in KINDS:
+    n, seeds = (300, (7,)) if settings.quick else (6000, (7, 8, 9))
+    for kind in KINDS[:1] if settings.quick else KINDS:
         for seed in seeds:
             for binary in (False, True):
                 d = 400 if kind == "sparse" else 30
                 yield simulated(kind, n=n, d=d, seed=seed, binary=binary, positive=where == "simplex")
-    for source, radius in ((data.breast_cancer, 5.0), (data.california, 1.0), (data.rcv1, 100.0)):
+    sources = ((data.breast_cancer, 5.0), (data.california, 1.0), (data.rcv1, 100.0))
+    for source, radius in sources[:1] if settings.quick else sources:
         found = source(settings.quick)
         for seed in seeds:
             some = found.shuffled(seed)
@@ -193,7 +194,7 @@ def run(settings: Settings) -> Iterator[Table]:
     """Coverage by stream and by learner, and the price."""
     by_stream: dict[str, list[Looks]] = collections.defaultdict(list)
     by_learner: dict[str, list[Looks]] = collections.defaultdict(list)
-    for where in SETS:
+    for where in list(SETS)[:1] if settings.quick else SETS:
         for task in tasks(settings, where):
             for learner in LEARNERS:
                 if learner == "OFW, exact" and task.X.shape[1] > 1000:
@@ -247,7 +248,7 @@ def _rows(runs: dict[str, list[Looks]]) -> list[tuple[str, ...]]:
 
 
 def _costs(settings: Settings) -> Iterator[tuple[str, ...]]:
-    n = 1000 if settings.quick else 6000
+    n = 300 if settings.quick else 6000
     text = data.rcv1(settings.quick)
     for task in (
         simulated("stationary", n=n, d=30, seed=7, binary=True),

@@ -25,8 +25,8 @@ if typing.TYPE_CHECKING:
 __all__ = ["Gaps", "draw", "follow"]
 
 DIFFERENT = (
-    "the estimate comes close to the true gap in units of the first one, not in proportion to it: ratio, the estimate's "
-    "median share of the true gap over the looks of the second half, stays what it is",
+    "the estimate comes close to the true gap in units of the first one, not in proportion to it: ratio is its median "
+    "share of the true gap over the second half of the looks",
     "one seed, batches of n / 100; the true gap takes a whole gradient at each look, SFW's estimate costs nothing",
     "the bound is that of the mean over seeds, by the recursion behind Proposition 1, with f_i'' <= 1/4 for the log "
     "loss and 2 for the squared one",
