@@ -47,6 +47,8 @@ class FullRun(MemoryRun):
     optimizer: FullGradient
     is_online = True  # whether samples come and go
 
+    _sizes: tuple[Array, Array] | None = None  # of the design's columns
+
     def __init__(self, optimizer: FullGradient, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
         self._design: Design | None = None
