@@ -75,6 +75,7 @@ FORGOTTEN = 22     # samples learned before the drift found last
 WATCHED = 23       # blocks that the drift detector has seen
 ROTOR = 24         # where the search for an atom to leave goes on
 ENTRIES = 25       # entries that the steps of a sample may look at; 0 where STEPS alone counts
+PENDING = 26       # coordinates that a batch of projected gradient steps has changed so far
 CNT = 32
 
 # --- sets ---

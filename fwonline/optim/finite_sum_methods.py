@@ -196,13 +196,28 @@ class MomentumMethod(Method):
 
 
 class ProjectedMethod(Method):
-    """w = Pi(w - eta_t g_t)."""
+    """w = Pi(w - eta_t g_t), g_t the mean over a batch."""
 
-    def step(self, run: FiniteSumRun) -> None:
+    vectors: typing.ClassVar[tuple[str, ...]] = ("d",)
+    d: typing.Any = None
+    waiting = 0
+
+    def step(self, run: FiniteSumRun) -> bool:
+        size = self.optimizer.batch_size
+        g = run.sum.gradient(run.x, run.next_samples(1 if run.is_online else size))
+        if run.is_online and size > 1:
+            self.d = g if self.d is None else self.d + g
+            self.waiting += 1
+            if self.waiting < size:
+                return False
+            g, self.d, self.waiting = self.d / size, None, 0
         eta = self.optimizer._step(steps_taken(run))
-        g = run.sum.gradient(run.x, run.next_samples(1))
         run.note(np.nan, eta)
         run.x[...] = run.constraint.project(run.x - eta * g)
+        return True
+
+    def is_consistent(self, run):
+        return super().is_consistent(run) and self.waiting >= 0 and (self.waiting > 0) == (self.d is not None)
 
 
 KNOWN: dict[type, Callable[[typing.Any], Method]] = {

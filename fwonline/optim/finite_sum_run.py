@@ -104,8 +104,8 @@ class Method:
         for name in (*self.points, *self.vectors):
             setattr(self, name, None)
 
-    def step(self, run: FiniteSumRun) -> None:
-        """Move ``run.x``."""
+    def step(self, run: FiniteSumRun) -> bool | None:
+        """Move ``run.x``; False where the samples so far do not make a step."""
         raise NotImplementedError
 
     def follow(self, x: Array) -> None:
@@ -404,8 +404,8 @@ class FiniteSumRun(MemoryRun):
         if not self.cnt[layout.T] and not self.constraint.contains(self.x):
             self.start_at_vertex()
         self.method.follow(self.x)
-        self.method.step(self)
-        self.cnt[layout.T] += 1
+        if self.method.step(self) is not False:
+            self.cnt[layout.T] += 1
 
     # --- online -----------------------------------------------------------------------------------------------
 

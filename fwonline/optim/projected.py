@@ -9,15 +9,19 @@ import numpy as np
 
 from fwonline._kernels import layout, memory, projections
 from fwonline._kernels.layout import (
+    BATCH,
     N_GRADIENTS,
     NONZEROS,
     OK,
+    PENDING,
+    SEEN,
     STEP_A,
     STEP_B,
     T,
     jit,
+    part,
 )
-from fwonline.optim.base import Optimizer
+from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.run import GENERIC, resized
 from fwonline.optim.schedules import Power, Schedule
 from fwonline.optim.stream_run import StreamRun
@@ -25,8 +29,35 @@ from fwonline.optim.stream_run import StreamRun
 __all__ = ["ProjectedSGD"]
 
 
+@part
+def gather(u, cnt, changed, listed, idx, val, start, stop, alpha):
+    """u += alpha x, the sum over a batch; ``changed`` lists its coordinates."""
+    count = cnt[PENDING]
+    for k in range(start, stop):
+        j = idx[k]
+        u[j] += alpha * val[k]
+        if listed[j] == 0:
+            listed[j] = 1
+            changed[count] = j
+            count += 1
+    cnt[PENDING] = count
+
+
+@part
+def spend(v, u, cnt, changed, listed, step):
+    """v -= step u on the coordinates changed, which are then none; answers how many they were."""
+    count = cnt[PENDING]
+    for k in range(count):
+        j = changed[k]
+        v[j] -= step * u[j]
+        u[j] = 0.0
+        listed[j] = 0
+    cnt[PENDING] = 0
+    return count
+
+
 @jit
-def learn(v, u, rank, bound, group, num, cnt, active, place, indptr, idx, val, ys, first, last):
+def learn(v, u, rank, bound, group, num, cnt, active, place, changed, listed, indptr, idx, val, ys, first, last):
     bits = val.view(layout.INT64)
     for i in range(first, last):
         start, stop, y = indptr[i], indptr[i + 1], ys[i]
@@ -34,12 +65,20 @@ def learn(v, u, rank, bound, group, num, cnt, active, place, indptr, idx, val, y
         if status != OK:
             return status
         memory.play(num, cnt, y, prediction)
-        step = num[STEP_A] * (cnt[T] + 1.0) ** -num[STEP_B] * alpha  # eta_t f'
-        for k in range(start, stop):
-            v[idx[k]] -= step * val[k]
-        cnt[NONZEROS] = projections.project_after(v, num, cnt, idx, start, stop, active, place, cnt[NONZEROS])
         cnt[N_GRADIENTS] += 1
-        cnt[T] += 1
+        size = num[STEP_A] * (cnt[T] + 1.0) ** -num[STEP_B]  # eta_t
+        if cnt[BATCH] <= 1:
+            step = size * alpha  # eta_t f'
+            for k in range(start, stop):
+                v[idx[k]] -= step * val[k]
+            cnt[NONZEROS] = projections.project_after(v, num, cnt, idx, start, stop, active, place, cnt[NONZEROS])
+            cnt[T] += 1
+        else:
+            gather(u, cnt, changed, listed, idx, val, start, stop, alpha)
+            if cnt[SEEN] % cnt[BATCH] == 0:
+                moved = spend(v, u, cnt, changed, listed, size / cnt[BATCH])
+                cnt[NONZEROS] = projections.project_after(v, num, cnt, changed, 0, moved, active, place, cnt[NONZEROS])
+                cnt[T] += 1
         memory.fit_intercept(num, cnt, y, prediction, alpha)
     return OK
 
@@ -47,17 +86,26 @@ def learn(v, u, rank, bound, group, num, cnt, active, place, indptr, idx, val, y
 class ProjectedSGDRun(StreamRun):
     optimizer: ProjectedSGD
     _compiled_learn = staticmethod(learn)
+    # The coordinates that the batch has changed, whose sum of gradients `u` holds, and whether each is listed; none
+    # are kept where a batch is a sample.
+    changed = np.zeros(0, dtype=np.int64)
+    listed = np.zeros(0, dtype=np.int64)
 
     def __init__(self, optimizer: ProjectedSGD, *args: typing.Any, **kwargs: typing.Any):
         # The non-zeros of w on the l1 ball: which they are, and where each stands in the list.
         self.active, self.place = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         super().__init__(optimizer, *args, **kwargs)
         self.num[STEP_A], self.num[STEP_B] = optimizer.step, optimizer.power
+        self.cnt[BATCH] = optimizer.batch_size
         if self.cnt[layout.SET] == GENERIC and not self.constraint.can_project:
-            raise ValueError(f"{self.constraint} has no projection, which ProjectedSGD needs after every sample")
+            raise ValueError(f"{self.constraint} has no projection, which ProjectedSGD needs at every step")
 
     def _extra(self) -> tuple:
-        return self.active, self.place
+        return self.active, self.place, self.changed, self.listed
+
+    @property
+    def _samples_per_step(self) -> int:
+        return max(1, int(self.cnt[BATCH]))
 
     def _is_consistent(self) -> bool:
         listed = self.active[: self.cnt[NONZEROS]]
@@ -66,18 +114,44 @@ class ProjectedSGDRun(StreamRun):
             and self.active.size == self.place.size == self.v.size
             and 0 <= self.cnt[NONZEROS] == listed.size
             and bool(np.all((listed >= 0) & (listed < self.v.size)))
+            and self._is_batch_consistent()
         )
+
+    def _is_batch_consistent(self) -> bool:
+        """Whether the batch under way is listed as it must be: the next step follows the list without looking."""
+        count = int(self.cnt[PENDING])
+        if self.cnt[BATCH] <= 1:
+            return count == 0
+        if not (0 <= count <= self.changed.size == self.listed.size == self.v.size):
+            return False
+        changed = self.changed[:count]
+        if not bool(np.all((changed >= 0) & (changed < self.n_features))):
+            return False
+        marks = np.zeros(self.v.size, dtype=np.int64)
+        marks[changed] = 1
+        return int(marks.sum()) == count and np.array_equal(marks, self.listed)
 
     def _resize(self, capacity: int) -> None:
         super()._resize(capacity)
         self.active = resized(self.active, capacity)
         self.place = resized(self.place, capacity, fill=-1)
+        if self.cnt[BATCH] > 1:
+            self.changed, self.listed = resized(self.changed, capacity), resized(self.listed, capacity)
 
     def _enter(self, rows, i, margin, alpha, largest):
         indptr, idx, val, _ = rows
         start, stop = indptr[i], indptr[i + 1]
         w = self.v[: self.n_features]
-        np.subtract.at(w, idx[start:stop], self.optimizer._step(int(self.cnt[T])) * alpha * val[start:stop])
+        self.cnt[N_GRADIENTS] += 1
+        size = self.optimizer._step(int(self.cnt[T]))
+        if self.cnt[BATCH] <= 1:
+            np.subtract.at(w, idx[start:stop], size * alpha * val[start:stop])
+        else:
+            gather(self.u, self.cnt, self.changed, self.listed, idx, val, start, stop, alpha)
+            if self.cnt[SEEN] % self.cnt[BATCH]:
+                return
+            stop = spend(self.v, self.u, self.cnt, self.changed, self.listed, size / self.cnt[BATCH])
+            idx, start = self.changed, 0
         if self.cnt[layout.SET] == GENERIC:
             if w.size:
                 w[:] = self.constraint.project(w)
@@ -85,7 +159,6 @@ class ProjectedSGDRun(StreamRun):
             self.cnt[NONZEROS] = projections.project_after(
                 self.v, self.num, self.cnt, idx, start, stop, self.active, self.place, self.cnt[NONZEROS]
             )
-        self.cnt[N_GRADIENTS] += 1
         self.cnt[T] += 1
 
     def _moves(self):
@@ -96,8 +169,8 @@ class ProjectedSGD(Optimizer):
     r"""Projected stochastic gradient descent, :math:`w_{t+1} = \Pi_C(w_t - \eta_t \nabla f(w_t; \xi_t))`.
 
     The projection-based baseline of the papers, :math:`\eta_t = \text{step} \cdot (t + 1)^{-\text{power}}` with
-    t = 0, 1, ...: what a projection-free learner must beat, and what it is without a step size to tune. Its models
-    have no gap: it keeps no estimate of the gradient.
+    t = 0, 1, ..., and :math:`\nabla f(w_t; \xi_t)` the mean gradient of a mini-batch: what a projection-free learner
+    must beat, and what it is without a step size to tune. Its models have no gap: it keeps no estimate of the gradient.
 
     When to use it: as a baseline, or where projections are cheap and sparsity does not matter.
 
@@ -107,11 +180,14 @@ class ProjectedSGD(Optimizer):
         The step size at the first sample, in units of weight per derivative; > 0. It must be tuned.
     power
         How fast the step falls, in [0, 1]; 1/2 for convex, 1 for strongly convex losses.
+    batch_size
+        Samples whose mean gradient makes one step, >= 1; online a step is taken every ``batch_size`` samples.
 
     Notes
     -----
     Cost of a step: the non-zeros of the sample and a few passes over those of w on the l1 ball, the non-zeros of the
-    sample on boxes, O(d) on other sets; on a set without a compiled form, its ``project``.
+    sample on boxes, O(d) on other sets; on a set without a compiled form, its ``project``. Offline the samples are
+    drawn in passes, each in an order of its own, where the theory draws them independently.
 
     References
     ----------
@@ -129,13 +205,17 @@ class ProjectedSGD(Optimizer):
 
     _run_class = ProjectedSGDRun
 
-    def __init__(self, step: float = 1.0, power: float = 0.5):
+    batch_size = 1  # of checkpoints of version 0.1.0
+
+    def __init__(self, step: float = 1.0, power: float = 0.5, batch_size: int = 1):
         if not 0.0 < step < math.inf:
             raise ValueError(f"step must be a positive finite number, got {step!r}")
         if not 0.0 <= power <= 1.0:
             raise ValueError(f"power must be in [0, 1], got {power!r}")
         self.step = step
+        check_count("batch_size", batch_size)
         self.power = power
+        self.batch_size = batch_size
 
     def _step(self, t: int) -> float:
         return self.step * (t + 1.0) ** -self.power

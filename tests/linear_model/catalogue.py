@@ -16,6 +16,7 @@ OPTIMIZERS = {
     "adaptive": lambda: optim.AdaptiveOFW(horizon=50),
     "pairwise-memory": lambda: optim.StochasticPairwiseFW(memory=20),
     "projected": lambda: optim.ProjectedSGD(0.1),
+    "projected-batches": lambda: optim.ProjectedSGD(0.1, batch_size=3),
 }
 SETS = {
     "l1": lambda: sets.L1Ball(5.0),
@@ -28,6 +29,7 @@ SETS = {
 }
 # The learners of regret on one set of each kind: atoms that are coordinates, dense ones, an oracle that is an object.
 FEW = dict.fromkeys(("ofw-adversarial", "adaptive"), ("l1", "box", "k-sparse"))
+FEW["projected-batches"] = ("l1", "l2", "box")
 FEW["pairwise-memory"] = ("l1", "l2", "box", "simplex")
 PAIRS = [
     (o, s) for o in OPTIMIZERS for s in FEW.get(o, SETS) if o != "projected" or SETS[s]().can_project

@@ -21,6 +21,7 @@ OPTIMIZERS = {
     "sfw": optim.SFW(memory=20, batch_size=3),
     "momentum": optim.MomentumFW(),
     "sgd": optim.ProjectedSGD(0.3),
+    "sgd-batches": optim.ProjectedSGD(0.3, batch_size=4),
     "hazan-luo": optim.HazanLuoFW(memory=20),
     "svrf": optim.SVRF(memory=20, batch_size=3),
     "scgs": optim.SCGS(memory=20, lipschitz=3.0),
@@ -105,6 +106,23 @@ def test_sfw_and_one_sample_steps_equal_their_formulas():
             W = W.copy()
             W[:seen] = (1 - gamma) * W[:seen] + gamma * ball.lmo(estimate[:seen]).to_dense()
             np.testing.assert_allclose(model._run.weights, W[:seen], atol=1e-9)
+
+
+def test_projected_mini_batches_equal_their_formula():
+    X, y = data()
+    problem, ball = oracles.Problem(X, y, "softmax"), SETS["l2"]
+    model = FWSoftmax(ball, optim.ProjectedSGD(0.5, batch_size=4), seed=3)
+    W, batch, steps = np.zeros((3, 5)), np.zeros((3, 5)), 0
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        model.learn_one(dict(enumerate(x.tolist())), "abc"[label])
+        problem.y[t] = model.classes.index("abc"[label])
+        batch = batch + gradient(problem, W, t, len(model.classes))
+        if t % 4 == 3:
+            W, batch, steps = ball.project(W - 0.5 / math.sqrt(steps + 1.0) * batch / 4), 0.0, steps + 1
+        if t % 4 == 1:
+            model = codec.loads(codec.dumps(model))
+        np.testing.assert_allclose(model._run.weights, W[: len(model.classes)], atol=1e-10)
+        assert model.optimizer.n_steps == steps
 
 
 class Literal:

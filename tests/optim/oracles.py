@@ -329,16 +329,20 @@ class AdaptiveOFWOracle(Oracle):
 
 
 class ProjectedOracle(Oracle):
-    """Projected stochastic gradient descent, by the set's own projection."""
+    """Projected stochastic gradient descent, by the set's own projection, on mini-batches."""
 
-    def __init__(self, *args, step, power=0.5, **kwargs):
+    def __init__(self, *args, step, power=0.5, batch_size=1, **kwargs):
         super().__init__(*args, **kwargs)
-        self.size, self.power = step, power
+        self.size, self.power, self.batch_size = step, power, batch_size
+        self.batch = []
 
     def enter(self, x, y, alpha):
-        step = self.size * (self.t + 1.0) ** -self.power
-        self.w = self.constraint.project(self.w - step * alpha * x)
-        self.t += 1
+        self.batch.append(alpha * x)
+        if len(self.batch) == self.batch_size:
+            step = self.size * (self.t + 1.0) ** -self.power
+            self.w = self.constraint.project(self.w - step * np.mean(self.batch, axis=0))
+            self.t += 1
+            self.batch = []
 
     def act(self):
         pass

@@ -22,6 +22,7 @@ OPTIMIZERS = {
     "ofw-adversarial": lambda: optim.OFW(adversarial=True),
     "adaptive": lambda: optim.AdaptiveOFW(horizon=100),
     "projected": lambda: optim.ProjectedSGD(0.1),
+    "projected-batches": lambda: optim.ProjectedSGD(0.1, batch_size=3),
 }
 SETS = {
     "l1": sets.L1Ball(2.0),
@@ -254,6 +255,24 @@ class LinearLoss:
         return y_true
 
 
+@pytest.mark.parametrize("where", [w for w in SETS if w != "own-set"])
+def test_projected_mini_batches_are_the_literal_ones(where):
+    """In passes over the data, each in an order of its own; a batch may reach into the next pass."""
+    X, y = data()
+    rng, order, w = np.random.default_rng(6), [], SETS[where].initial_point(D)
+    if where in ("simplex", "own-set"):
+        w = np.zeros(D)
+    result = optim.ProjectedSGD(0.2, batch_size=7).minimize(X, y, constraint=SETS[where], steps=30, seed=6)
+    while len(order) < 7 * 30:
+        order += rng.permutation(N).tolist()
+    for t in range(30):
+        batch = order[7 * t : 7 * t + 7]
+        g = np.mean([2.0 * (X[i] @ w - y[i]) * X[i] for i in batch], axis=0)
+        w = SETS[where].project(w - 0.2 / np.sqrt(t + 1.0) * g)
+    np.testing.assert_allclose(result.x, w, rtol=0, atol=1e-10)
+    assert (result.nit, result.n_gradients) == (30, 210)
+
+
 def test_float32_integers_and_strided_matrices():
     X, y = data()
     expected = optim.SFW().minimize(X.round(), y.round(), constraint=SETS["l1"], steps=30, seed=0).x
@@ -346,6 +365,7 @@ def test_other_mistakes_are_named():
         (lambda: optim.AdaptiveOFW(block=0), "block must be an integer >= 1"),
         (lambda: optim.AdaptiveOFW(tolerance=0.0), r"tolerance must be in \[1e-8, 1\], or None, got 0.0"),
         (lambda: optim.AdaptiveOFW(gradient_bound=np.inf), "gradient_bound must be a positive finite number, or None"),
+        (lambda: optim.ProjectedSGD(batch_size=0), "batch_size must be an integer >= 1"),
         (lambda: optim.ProjectedSGD(0.0), "step must be a positive finite number"),
         (lambda: optim.ProjectedSGD(np.inf), "step must be a positive finite number"),
         (lambda: optim.ProjectedSGD(1.0, 2.0), r"power must be in \[0, 1\]"),
@@ -371,7 +391,7 @@ def test_optimizers_show_and_clone_their_parameters():
         (optim.OneSampleFW(0.5), "OneSampleFW(alpha=0.5)"),
         (optim.OFW(a=0.25), "OFW(a=0.25, memory=1000, max_features=1000, adversarial=False)"),
         (optim.AdaptiveOFW(block=7), "AdaptiveOFW(horizon=10000, block=7)"),
-        (optim.ProjectedSGD(0.5), "ProjectedSGD(step=0.5, power=0.5)"),
+        (optim.ProjectedSGD(0.5), "ProjectedSGD(step=0.5, power=0.5, batch_size=1)"),
     ):
         assert repr(optimizer).endswith(shown)
         assert repr(optimizer.clone()) == repr(optimizer)

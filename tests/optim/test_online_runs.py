@@ -16,7 +16,10 @@ from oracles import (
 from river import optim as river_optim
 
 from fwonline import losses, optim, sets
+from fwonline._kernels import layout
+from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
+from fwonline.loop import codec
 from fwonline.optim.schedules import AdaGradStep, Harmonic, Power, Schedule, ShortStep
 
 D = 6
@@ -84,8 +87,22 @@ ALGORITHMS = {
         lambda *a, **k: ProjectedOracle(*a, step=0.3, **k),
         None,
     ),
+    "projected-batches": (
+        lambda: optim.ProjectedSGD(0.3, batch_size=4),
+        lambda *a, **k: ProjectedOracle(*a, step=0.3, batch_size=4, **k),
+        None,
+    ),
 }
-ONE_SET_EACH = ["sfw-replays", "momentum", "one-sample", "ofw", "ofw-adversarial", "adaptive", "projected"]
+ONE_SET_EACH = [
+    "sfw-replays",
+    "momentum",
+    "one-sample",
+    "ofw",
+    "ofw-adversarial",
+    "adaptive",
+    "projected",
+    "projected-batches",
+]
 
 
 def stream(n=70, density=1.0, labels=False, seed=0):
@@ -117,7 +134,7 @@ def follow(model, oracle, X, y, atol=1e-10):
 
 
 def allowed(name, constraint):
-    return name != "projected" or constraint.can_project
+    return not name.startswith("projected") or constraint.can_project
 
 
 CASES = [(a, s) for a in ALGORITHMS for s in SETS if allowed(a, SETS[s])]
@@ -173,6 +190,31 @@ def test_sparse_samples(algorithm, where):
         seen.learn(x, label)
         weights = np.array([model.weights.get(j, 0.0) for j in range(D)])
         np.testing.assert_allclose(weights, seen.w, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("where", ["l1", "box", "l2"])
+def test_a_batch_under_way_is_saved(where):
+    """A feature may enter, and a sample be refused, within a batch of gradient steps."""
+    X, y = stream(density=0.4, seed=5)
+    X[:10, 3:] = 0.0
+    model = FWRegressor(SETS[where], optim.ProjectedSGD(0.3, batch_size=4), seed=3)
+    oracle = ProjectedOracle(SETS[where], river_optim.losses.Squared(), None, D, step=0.3, batch_size=4)
+    for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
+        model.learn_one(as_dict(x), label)
+        oracle.learn(x, label)
+        with pytest.raises(SampleError):
+            model.learn_one({0: 1.0, "new": np.nan}, 1.0)
+        if i % 4 != 3:
+            model = codec.loads(codec.dumps(model))
+        np.testing.assert_allclose([model.weights.get(j, 0.0) for j in range(D)], oracle.w, rtol=0, atol=1e-10)
+    assert model.optimizer.n_steps == oracle.t == 17
+    assert model.optimizer.n_gradients == 70
+    state = model._run.__getstate__()
+    assert state["cnt"][layout.PENDING] > 0
+    assert model._run.v.size > D  # so that a list may name what is no feature
+    for wrong in ({"changed": state["changed"] + D}, {"listed": 1 - state["listed"]}, {"changed": np.zeros(2, int)}):
+        with pytest.raises(ValueError, match="inconsistent"):
+            type(model._run).__new__(type(model._run)).__setstate__({**state, **wrong})
 
 
 LOSSES = {

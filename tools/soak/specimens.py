@@ -166,6 +166,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "adaptive": lambda: fw_optim.AdaptiveOFW(horizon=50),
     "pairwise-memory": lambda: fw_optim.StochasticPairwiseFW(memory=20),
     "projected": lambda: fw_optim.ProjectedSGD(0.1),
+    "projected-batches": lambda: fw_optim.ProjectedSGD(0.1, batch_size=3),
     "fw": lambda: fw_optim.FW(memory=20),
     "away": lambda: fw_optim.AwayFW(memory=20),
     "pairwise": lambda: fw_optim.PairwiseFW(memory=20),
