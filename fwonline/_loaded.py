@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import datetime
 import enum
+import functools
 import inspect
 import math
 import typing
@@ -27,6 +28,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
     "MOST",
+    "alike",
     "array",
     "choice",
     "claim",
@@ -35,13 +37,17 @@ __all__ = [
     "fail",
     "generator",
     "instance",
+    "is_own",
+    "kind",
     "like",
     "maybe_real",
     "names",
     "owned",
+    "parameters_of",
     "positive_semidefinite",
     "real",
     "rebuilt",
+    "renewed",
     "require",
 ]
 
@@ -119,6 +125,14 @@ def instance(owner: object, name: str, *kinds: type) -> typing.Any:
     return value
 
 
+def kind(owner: object, name: str, *bases: type, optional: bool = False) -> typing.Any:
+    """An object of a class that derives from one of these; None too where it is `optional`."""
+    value = _attribute(owner, name)
+    if not (isinstance(value, bases) or (optional and value is None)):
+        fail(owner, name, f"a {' or a '.join(base.__name__ for base in bases)}", type(value).__name__)
+    return value
+
+
 def generator(owner: object, name: str) -> np.random.Generator:
     """A random generator."""
     return instance(owner, name, np.random.Generator)
@@ -132,6 +146,7 @@ def array(
     *,
     least: float | None = None,
     most: float | None = None,
+    finite: bool = True,
 ) -> NDArray[typing.Any]:
     """An array as compiled functions take it: of that type and shape, contiguous, writeable, its values finite.
 
@@ -145,6 +160,8 @@ def array(
         Its extents, None for any.
     least, most
         Bounds of its entries.
+    finite
+        Whether floats must be finite.
     """
     value = _attribute(owner, name)
     if type(value) is not np.ndarray or value.dtype != np.dtype(dtype) or not value.dtype.isnative:
@@ -154,7 +171,7 @@ def array(
     flags = value.flags
     if not (flags.c_contiguous and flags.aligned and flags.writeable):
         fail(owner, name, "an array that is contiguous and may be written")
-    if value.dtype.kind == "f" and not np.isfinite(value).all():
+    if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
         fail(owner, name, "finite values")
     if value.size:
         if least is not None and value.min() < least:
@@ -241,6 +258,12 @@ def positive_semidefinite(owner: object, name: str, packed: NDArray[typing.Any],
         fail(owner, name, "a positive semidefinite matrix")
 
 
+@functools.cache
+def parameters_of(cls: type) -> tuple[str, ...]:
+    """The names of what a constructor takes."""
+    return tuple(inspect.signature(cls).parameters)
+
+
 def rebuilt(owner: typing.Any) -> typing.Any:
     """What the constructor makes of the parameters that were loaded: it checks them as it does everyone's.
 
@@ -250,7 +273,7 @@ def rebuilt(owner: typing.Any) -> typing.Any:
         Where it refuses them.
     """
     cls = type(owner)
-    parameters = {name: _attribute(owner, name) for name in inspect.signature(cls).parameters}
+    parameters = {name: _attribute(owner, name) for name in parameters_of(cls)}  # type: ignore[arg-type]
     budget = [_MOST_REPEATED]
     for name, value in parameters.items():
         if not _is_plain(value, set(), budget):
@@ -287,6 +310,41 @@ def _is_plain(value: typing.Any, seen: set[int], budget: list[int], level: int =
         seen.add(id(value))
         return budget[0] >= 0
     return True
+
+
+def is_own(cls: type) -> bool:
+    """Whether a class is the library's, so that its constructor may be called with what a file says."""
+    return cls.__module__.split(".")[0] == "fwonline"
+
+
+def renewed(owner: typing.Any) -> None:
+    """Let an object that is a value hold what its constructor makes of its parameters, and nothing else.
+
+    Objects of classes that were registered keep what the file says: it is for them to check it.
+    """
+    if is_own(type(owner)):
+        fresh = vars(rebuilt(owner))
+        vars(owner).clear()
+        vars(owner).update(fresh)
+        repr(owner)  # a value that holds itself has no end
+
+
+def alike(owner: typing.Any, fresh: typing.Any, *apart: str) -> None:
+    """See that attributes are of the types, and arrays of the forms, of those that a new object has.
+
+    Others are removed: an attribute may stand before a method of that name. Those `apart` are for the caller to see to;
+    one that a version before did not have yet has a default of the class.
+    """
+    mine, theirs = vars(owner), vars(fresh)
+    for name in mine.keys() - theirs.keys() - set(apart):
+        del mine[name]
+    for name, like in theirs.items():
+        if name in apart or (name not in mine and hasattr(type(owner), name)):
+            continue
+        if isinstance(like, np.ndarray):
+            array(owner, name, like.dtype, (None,) * like.ndim, finite=False)
+        else:
+            instance(owner, name, type(like))
 
 
 # Values that are what they look like: equal and hashed by themselves alone.

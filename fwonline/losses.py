@@ -38,6 +38,9 @@ import numba as nb
 import numpy as np
 from river import optim as river_optim
 
+from fwonline import _loaded
+from fwonline._kernels import layout
+
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -210,6 +213,29 @@ def check_loss(loss: typing.Any) -> None:
             f"loss must be an object with __call__(y_true, y_pred) and gradient(y_true, y_pred), "
             f"such as river.optim.losses.Squared(); got {loss!r}"
         )
+
+
+def check_loaded(owner: object, name: str) -> None:
+    """See that a loss which came from a file is one that its constructor would make.
+
+    Raises
+    ------
+    CheckpointError
+        Where it is not. Classes that were registered answer for themselves.
+    """
+    loss = getattr(owner, name)
+    cls = type(loss)
+    if cls.__module__.split(".")[0] not in ("river", "fwonline"):
+        check_loss(loss)
+        return
+    _loaded.kind(owner, name, _river.Loss)
+    for parameter, value in vars(loss).items():
+        # A huge weight or width would take derivatives beyond what sums can hold.
+        is_number = isinstance(value, (int, float, np.integer, np.floating))
+        if not (is_number and abs(typing.cast("float", value)) <= layout.LARGEST) and value != {}:  # {}: no weights
+            _loaded.fail(loss, parameter, "a finite number", value)
+    if vars(_loaded.rebuilt(loss)) != vars(loss):
+        _loaded.fail(owner, name, "a loss with its parameters alone", vars(loss))
 
 
 Vectorised = typing.Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]

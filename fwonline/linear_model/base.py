@@ -11,10 +11,10 @@ from river import compose
 from river import utils as river_utils
 from scipy import sparse
 
-from fwonline import losses
+from fwonline import _loaded, losses
 from fwonline._kernels import coordinates, layout, scores
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.features import FeatureIndex, describe
+from fwonline.linear_model.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
 from fwonline.optim.base import Optimizer, as_rows
 from fwonline.optim.stochastic_pairwise import default_optimizer
@@ -81,6 +81,69 @@ class FWLinear(abc.ABC):
         self._y_name: str | None = None
         # The negative and the positive class of a classifier, once seen; never changed in place.
         self._classes: tuple = ()
+
+    def _check_loaded(self) -> None:
+        """See that a model from a file is one that a stream could have made: its parts fit each other."""
+        known = {
+            *_loaded.parameters_of(type(self)),
+            "loss",
+            "intercept",
+            "_features",
+            "_run",
+            "_y_name",
+            "_classes",
+            "_n_merged",
+        }
+        for name in vars(self).keys() - known:
+            del vars(self)[name]  # it might stand before a method of that name
+        _loaded.kind(self, "constraint", ConvexSet)
+        _loaded.kind(self, "optimizer", Optimizer, optional=True)
+        _loaded.choice(self, "intercept", (False, True, 0, 1))
+        if self.seed is not None:
+            seed = self.seed.item() if isinstance(self.seed, np.integer) else self.seed
+            _loaded.require(self, "seed", type(seed) is int and seed >= 0, "a whole number, or None")
+        _loaded.count(self, "_n_merged")
+        _loaded.names(self, "_y_name", [self._y_name])
+        _loaded.names(self, "_classes", _loaded.instance(self, "_classes", tuple))
+        self._check_classes()
+        self._check_run()
+        if self.loss is not None:
+            _loaded.require(self, "loss", not isinstance(self.loss, self._foreign_losses), f"one for {self._task}")
+
+    def _check_run(self) -> None:
+        """The run is what the optimizer starts on this problem."""
+        run = self._run
+        optimizer = run.optimizer if self.optimizer is None else self.optimizer
+        _loaded.instance(self, "_run", self._run_type(optimizer))
+        _loaded.instance(self, "_features", FeatureIndex)
+        _loaded.claim(self, "_run", "_features")
+        held = getattr(run, "capacity", None)
+        memory = getattr(optimizer, "memory", None) or 1
+        mine, theirs = self.fitted_loss, run.loss
+        for name, fits, expected in (
+            ("_run", run.optimizer is optimizer, "one of the model's optimizer"),
+            ("_run", run.constraint is self.constraint, "one in the model's set"),
+            ("_run", held is None or held == memory, f"a memory of {memory} samples"),
+            ("loss", type(mine) is type(theirs) and vars(mine) == vars(theirs), "what its run minimises"),
+            ("intercept", bool(run.cnt[layout.FIT_INTERCEPT]) == bool(self.intercept), "what its run has"),
+            ("_features", len(self._features) == run.n_features, f"{run.n_features} features"),
+        ):
+            _loaded.require(self, name, fits, expected)
+        names = self._features.names
+        if run.fixed_dimension is not None:
+            _loaded.require(self, "_features", names == list(range(len(names))), "the numbers of the coordinates")
+        ranks = [rank_of(name) if type(name) in (str, int) else None for name in names]
+        known = [j for j, rank in enumerate(ranks) if rank is not None]
+        same = run.rank[known].tolist() == [ranks[j] for j in known]
+        _loaded.require(self, "_run", same, "ranks that are those of the features' names")
+
+    def _check_classes(self) -> None:
+        """The classes are as many as the model can have met."""
+        _loaded.require(self, "_classes", not self._classes, "no classes")
+
+    def _run_type(self, optimizer: Optimizer) -> type:
+        """The class of the run that an optimizer starts."""
+        return optimizer._run_class
 
     def _default_optimizer(self) -> Optimizer:
         """What learns where nothing was named."""

@@ -9,6 +9,7 @@ from river import base
 from river import optim as river_optim
 from river import utils as river_utils
 
+from fwonline import _loaded
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear
 from fwonline.linear_model.merging import merged_linear
@@ -77,6 +78,10 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         if not seen:
             return (False, True)
         return (0, 1) if seen[0] in (0, 1) else (seen[0], None)
+
+    def _check_classes(self) -> None:
+        _loaded.require(self, "_classes", len(self._classes) <= 2, "at most two classes")
+        _loaded.require(self, "_classes", None not in self._classes, "classes that are not None")
 
     def _target(self, y: typing.Any) -> float:
         classes = self._classes

@@ -12,6 +12,7 @@ import zlib
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import layout
 from fwonline.exceptions import SampleError
 
@@ -89,6 +90,11 @@ class FeatureIndex:
         self.__init__()  # type: ignore[misc]
         self.names = state["names"]
         self.positions = {name: j for j, name in enumerate(self.names)}
+
+    def _check_loaded(self) -> None:
+        self.names = list(_loaded.instance(self, "names", list))
+        _loaded.names(self, "names", self.names)
+        self.__setstate__({"names": self.names})  # other attributes are not a file's to say
 
     def add(self, names: Iterable[typing.Any], run: Run) -> None:
         """Give positions to new features.

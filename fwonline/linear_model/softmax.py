@@ -9,6 +9,7 @@ from river import base
 from river import optim as river_optim
 from river import utils as river_utils
 
+from fwonline import _loaded
 from fwonline._kernels import layout
 from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
@@ -129,6 +130,17 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
     def classes(self) -> tuple:
         """The classes in the order in which they appeared: the rows of W."""
         return self._classes[: self._run.k]
+
+    def _check_classes(self) -> None:
+        _loaded.require(self, "_classes", None not in self._classes, "classes that are not None")
+
+    def _check_loaded(self) -> None:
+        self.loss, self.intercept = None, False
+        super()._check_loaded()
+        _loaded.require(self, "_classes", len(self._classes) == self._run.k, f"{self._run.k} classes")
+
+    def _run_type(self, optimizer: Optimizer) -> type:
+        return SoftmaxRun
 
     def _target(self, y: typing.Any) -> float:
         try:

@@ -138,6 +138,10 @@ class ActiveSet:
             If the arrays do not fit each other or d.
         """
         kinds, sizes, indices, values, weights = arrays
+        integers = all(isinstance(a, np.ndarray) and a.dtype == np.int64 and a.ndim == 1 for a in arrays[:3])
+        floats = all(isinstance(a, np.ndarray) and a.dtype == np.float64 and a.ndim == 1 for a in arrays[3:])
+        if not (integers and floats):
+            raise ValueError("the saved active set is inconsistent: its arrays are not of the types they have")
         ends = np.cumsum(sizes)
         fits = (
             len(kinds) == len(sizes) == len(weights)
@@ -152,7 +156,11 @@ class ActiveSet:
         active = cls()
         for kind, end, size, weight in zip(kinds, ends, sizes, weights.tolist(), strict=True):
             where = slice(end - size, end)
+            if np.unique(indices[where]).size < size:
+                raise ValueError("the saved active set is inconsistent: an atom has an entry twice")
             active.weights[_atom(int(kind), indices[where], values[where], d)] = weight
+        if len(active) < len(weights):
+            raise ValueError("the saved active set is inconsistent: it has an atom twice")
         return active
 
 

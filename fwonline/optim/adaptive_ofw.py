@@ -176,10 +176,6 @@ class AdaptiveRun(RegretRun):
     def _extra(self) -> tuple:
         return (self.anchor,)
 
-    def _is_consistent(self) -> bool:
-        # A tolerance of nothing would never be met.
-        return super()._is_consistent() and self.cnt[BATCH] >= 1 and bool(self.num[TOLERANCE] > 0.0)
-
     def _enter(self, rows, i, margin, alpha, largest):
         indptr, idx, val, _ = rows
         enter(self.u, self.cnt, idx, val, indptr[i], indptr[i + 1], alpha)

@@ -12,10 +12,11 @@ from river import optim as river_optim
 from scipy import sparse
 from scipy.optimize import OptimizeResult
 
-from fwonline import losses, sets
+from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout
 from fwonline.optim.finite_sum import ScalarLoss
 from fwonline.optim.rounding import EPS, enclose
+from fwonline.optim.schedules import Schedule
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +24,11 @@ if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fwonline.optim.run import Rows, Run
-    from fwonline.optim.schedules import Schedule
 
 __all__ = ["Optimizer", "State"]
+
+# Steps a sample that a model from a file may take.
+_MOST_STEPS = 10_000
 
 
 def check_count(name: str, value: int) -> None:
@@ -112,6 +115,32 @@ class Optimizer(base.Base):
     def is_started(self) -> bool:
         """Whether a model or a call of ``minimize`` has used this optimizer."""
         return hasattr(self, "_run")
+
+    def _check_loaded(self) -> None:
+        if not _loaded.is_own(type(self)):
+            return
+        mine = vars(self)
+        for name, value in mine.items():
+            if name == "schedule":
+                if _loaded.kind(self, name, Schedule, optional=True) is not None:
+                    value._check_loaded()
+            elif name == "detector":
+                _loaded.kind(self, name, base.DriftDetector, optional=True)
+            elif name != "_run":
+                self._check_parameter(name, value)
+        fresh = vars(_loaded.rebuilt(self))
+        for name in mine.keys() - fresh.keys() - {"_run"}:
+            del mine[name]
+        mine.update(fresh)
+
+    def _check_parameter(self, name: str, value: typing.Any) -> None:
+        """See that a parameter is a number that calculations can hold."""
+        if value is None or isinstance(value, bool):
+            return
+        # A sample is learned in as many steps: who makes a model may choose any number, a file may not.
+        most = _MOST_STEPS if name == "steps" else layout.LARGEST
+        if not isinstance(value, (int, float, np.integer, np.floating)) or not -layout.LARGEST <= value <= most:
+            _loaded.fail(self, name, f"a number of at most {most:g}", value)
 
     # --- counters, read off the run ---
 

@@ -10,6 +10,7 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import layout
 from fwonline.optim.adaptive_ofw import AdaptiveOFW
 from fwonline.optim.finite_sum_regret import AdaptiveMethod, AdversarialMethod
@@ -90,6 +91,8 @@ class LuFreundMethod(Memory):
     delta_t = 2m / (2m + t + 1), gamma_t = 2 (2m + t) / ((t + 1) (4m + t)) with m = n / b.
     """
 
+    by_sample: typing.ClassVar[tuple[str, ...]] = ("slopes", "sigma")
+
     def __init__(self, optimizer: LuFreundFW):
         super().__init__(optimizer)
         self.sigma: typing.Any = np.zeros(0)
@@ -120,9 +123,6 @@ class LuFreundMethod(Memory):
         gamma = 2.0 * (2.0 * m + t) / ((t + 1.0) * (4.0 * m + t))
         run.note(gap, gamma)
         advance(run.x, atom, gamma)
-
-    def is_consistent(self, run):
-        return super().is_consistent(run) and self.sigma.shape in ((0,), self.slopes.shape)
 
 
 def scores_of(run: FiniteSumRun, atom: Atom, batch: typing.Any) -> typing.Any:
@@ -163,6 +163,10 @@ class OFWMethod(OneSampleMethod):
     def __init__(self, optimizer: OFW):
         super().__init__(optimizer)
         self.plays: list[int] = []  # offline: what was played so far
+
+    def check(self, run):
+        super().check(run)
+        self.plays = []
 
     def step(self, run: FiniteSumRun) -> None:
         if run.cnt[layout.MODE] != RECURSION and steps_taken(run) == self.optimizer.memory:
@@ -216,8 +220,12 @@ class ProjectedMethod(Method):
         run.x[...] = run.constraint.project(run.x - eta * g)
         return True
 
-    def is_consistent(self, run):
-        return super().is_consistent(run) and self.waiting >= 0 and (self.waiting > 0) == (self.d is not None)
+    counters: typing.ClassVar[dict[str, int]] = {"waiting": _loaded.MOST}
+
+    def check(self, run):
+        super().check(run)
+        waits = self.waiting < self.optimizer.batch_size and (self.waiting > 0) == (self.d is not None)
+        _loaded.require(self, "waiting", waits, "samples of a batch under way")
 
 
 KNOWN: dict[type, Callable[[typing.Any], Method]] = {

@@ -6,6 +6,7 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import layout
 from fwonline.optim.adaptive_ofw import PULL
 from fwonline.optim.finite_sum_run import Method, advance, distance_sq, steps_taken
@@ -26,6 +27,12 @@ class RegretMethod(Method):
     def __init__(self, optimizer: typing.Any):
         super().__init__(optimizer)
         self.longest = optimizer.gradient_bound or 0.0
+
+    def check(self, run):
+        super().check(run)
+        _loaded.real(self, "longest", 0.0)
+        known = [getattr(self, name) is not None for name in (*self.points, *self.vectors)]
+        _loaded.require(self, self.points[0], all(known) or not any(known), "both of its arrays, or none")
 
     def shortened(self, g: Array) -> Array:
         length, bound = float(np.linalg.norm(g)), self.optimizer.gradient_bound
@@ -65,6 +72,7 @@ class AdaptiveMethod(RegretMethod):
     """y follows the gradients by blocks; w, in the set, follows y by Frank-Wolfe."""
 
     points: typing.ClassVar[tuple[str, ...]] = ("y",)
+    beyond: typing.ClassVar[tuple[str, ...]] = ("y",)
     vectors: typing.ClassVar[tuple[str, ...]] = ("total",)
     y: typing.Any
     total: typing.Any

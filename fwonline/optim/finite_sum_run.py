@@ -14,7 +14,7 @@ import numpy as np
 from river import optim as river_optim
 from scipy import sparse
 
-from fwonline import losses, sets
+from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout, memory
 from fwonline._kernels.layout import jit
 from fwonline.optim.base import Optimizer, as_rows, binary_targets, check_count
@@ -29,6 +29,7 @@ if typing.TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
     from fwonline.optim.base import State
+    from fwonline.optim.run import Run
 
     Array = NDArray[np.float64]
     Batch = NDArray[np.int64]
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 TWO_OVER_K = Harmonic()
+# Beyond what sums of refusable samples can reach.
+_HUGE = 1e250
 _SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
 # Steps between two looks at the exact gap, where minimize is given a tolerance.
 _LOOK = 10
@@ -123,10 +126,31 @@ class Method:
     def enter(self, run: FiniteSumRun, slot: int, slope: Array | float) -> None:
         """A sample has come into a slot; ``slope`` is its derivative at the iterate that played it."""
 
-    def is_consistent(self, run: FiniteSumRun) -> bool:
-        """Whether a loaded state fits its run."""
-        arrays = [getattr(self, name) for name in (*self.points, *self.vectors)]
-        return all(a is None or (a.ndim == run.x.ndim and np.all(np.less_equal(a.shape, run.x.shape))) for a in arrays)
+    # Numbers of each sample held, or of each and each class.
+    by_sample: typing.ClassVar[tuple[str, ...]] = ()
+    # What else a subclass keeps: counters, with the largest value that they can have.
+    counters: typing.ClassVar[dict[str, int]] = {}
+
+    def check(self, run: FiniteSumRun) -> None:
+        """See that what a file says of the state fits its run."""
+        for name in (*self.points, *self.vectors):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            _loaded.owned(self, name)
+            value = _loaded.array(self, name, np.float64, (None,) * run.x.ndim, least=-_HUGE, most=_HUGE)
+            fits = all(a <= b for a, b in zip(value.shape, run.x.shape, strict=True))
+            _loaded.require(self, name, fits, f"an array of at most the shape {run.x.shape}")
+        for name, most in self.counters.items():
+            _loaded.count(self, name, 0, most)
+        self.follow(run.x)
+        if run.cnt[layout.T] > 1:  # the point before the first step is where the run began
+            for name in self.points:
+                if (value := getattr(self, name)) is not None and name not in self.beyond:
+                    _loaded.require(self, name, run._is_point(value), f"a point of {run.constraint}")
+
+    # Points that need not lie in the set.
+    beyond: typing.ClassVar[tuple[str, ...]] = ()
 
 
 class Snapshot(Method):
@@ -184,9 +208,26 @@ class Snapshot(Method):
     def _add(self, run: FiniteSumRun, slot: int, slope: Array) -> None:
         run.sum.rows.add(np.array([slot]), np.asarray(slope)[None], self.total)
 
-    def is_consistent(self, run):
-        fits = self.slopes.size == 0 or (self.slopes.ndim == run.x.ndim and len(self.slopes) >= run.cnt[layout.LIVE])
-        return super().is_consistent(run) and fits
+    by_sample: typing.ClassVar[tuple[str, ...]] = ("slopes",)
+    counters: typing.ClassVar[dict[str, int]] = {"changes": _loaded.MOST}
+
+    def check(self, run):
+        super().check(run)
+        for name in self.by_sample:
+            self._check_by_sample(run, name)
+        held = bool(self.slopes.size) or not run.cnt[layout.LIVE] or self.total is None
+        _loaded.require(self, "slopes", held, "a derivative of each sample, as their sum is there")
+        _loaded.require(self, "total", self.total is not None or not self.slopes.size, "the sum of the derivatives")
+
+    def _check_by_sample(self, run: FiniteSumRun, name: str) -> None:
+        """A number of each sample, or of each sample and class; nothing yet before the first."""
+        _loaded.owned(self, name)
+        value = getattr(self, name)
+        if value.size or value.shape != (0,):
+            shape = (run.capacity,) if run.x.ndim == 1 else (run.capacity, None)
+            value = _loaded.array(self, name, np.float64, shape, least=-_HUGE, most=_HUGE)
+            fits = run.x.ndim == 1 or value.shape[1] <= run.x.shape[0]
+            _loaded.require(self, name, fits, f"a column for each of {run.x.shape[0]} classes")
 
 
 class Epochs(Snapshot):
@@ -233,8 +274,19 @@ class Epochs(Snapshot):
         """Step k of the epoch on ``inner``; returns the gap of its gradient estimate, and gamma."""
         raise NotImplementedError
 
-    def is_consistent(self, run):
-        return super().is_consistent(run) and 0 <= self.k <= self.N and self.t >= 0
+    # An epoch more is twice as many steps: what is beyond was never reached.
+    counters: typing.ClassVar[dict[str, int]] = {
+        **Snapshot.counters,
+        "t": _loaded.MOST,
+        "k": _loaded.MOST,
+        "N": _loaded.MOST,
+    }
+
+    def check(self, run):
+        super().check(run)
+        _loaded.require(self, "k", self.k <= self.N, f"a step of the {self.N} of an epoch")
+        _loaded.require(self, "t", self.t <= run.cnt[layout.T] and (self.t or not self.N), "epochs that were begun")
+        _loaded.require(self, "total", not self.N or self.total is not None, "a snapshot within an epoch")
 
 
 class FiniteSumRun(MemoryRun):
@@ -272,8 +324,45 @@ class FiniteSumRun(MemoryRun):
         state["_data"] = None  # a data set minimised over is not the model's
         return state
 
-    def _is_consistent(self) -> bool:
-        return super()._is_consistent() and self.method.is_consistent(self)
+    _apart = (*MemoryRun._apart, "_data", "_order", "atom", "method", "score_loss")
+
+    def _check_scalars(self, fresh: Run) -> None:
+        super()._check_scalars(fresh)
+        self._check_num(layout.W_SCALE, 1.0, 1.0)
+        self.score_loss = self._score_loss(self.loss)
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        self._data, self._order = None, np.empty(0, dtype=np.int64)
+        _loaded.real(self, "largest", 0.0, layout.LARGEST * max(1, self.v.size))
+        _loaded.real(self, "steepest", 0.0, _HUGE)
+        live = int(self.cnt[layout.LIVE])
+        _loaded.count(self, "newest", 0, max(0, len(self.rows) - 1))
+        at_end = not live or self.newest == (int(self.cnt[layout.SEEN]) - 1) % len(self.rows)
+        _loaded.require(self, "newest", at_end or not self.cnt[layout.SEEN], "where the newest sample is")
+        self._check_atom()
+        fresh = self._make_method()
+        _loaded.instance(self, "method", type(fresh))
+        _loaded.claim(self, "method")
+        self.method.optimizer = self.optimizer
+        method = self.method
+        apart = (*method.points, *method.vectors, *method.by_sample, *method.counters, "optimizer")
+        _loaded.alike(method, fresh, *apart)
+        self.method.check(self)
+
+    def _check_atom(self) -> None:
+        """From where a spectral oracle starts its search, or None."""
+        if self.atom is None:
+            return
+        atom: sets.RankOneAtom = _loaded.instance(self, "atom", sets.RankOneAtom)
+        for name in ("u", "v"):
+            value = getattr(atom, name)
+            is_vector = isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1
+            _loaded.require(atom, name, is_vector and bool(np.isfinite(value).all()), "a vector of finite numbers")
+        _loaded.require(atom, "sigma", isinstance(atom.sigma, float) and math.isfinite(atom.sigma), "a finite number")
+        fits = atom.shape == (atom.u.size, atom.v.size) and atom.u.size <= self.x.shape[0]
+        fits = fits and self.x.ndim == 2 and atom.v.size <= self.x.shape[1]
+        _loaded.require(self, "atom", fits, f"a matrix of at most the shape {self.x.shape}")
 
     # --- the problem ------------------------------------------------------------------------------------------
 
@@ -333,6 +422,10 @@ class FiniteSumRun(MemoryRun):
             everyone = np.arange(self._data.n)
             self.steepest = float(np.abs(self._data.slopes(self.x, everyone)).max()) * self.largest
         return self.steepest + self.L * self.D
+
+    def at_most_all(self, size: float) -> int:
+        """A number of samples as a formula has it, which may be beyond any; no more than there are."""
+        return max(1, math.ceil(min(self.sum.n, size)))
 
     def draw(self, size: int) -> Batch | None:
         """``size`` samples, independent of each other; None, for all of them, where that is no more."""

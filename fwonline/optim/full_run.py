@@ -13,7 +13,7 @@ import typing
 import numpy as np
 from scipy import sparse
 
-from fwonline import losses, sets
+from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout, memory
 from fwonline.optim.active_set import ActiveSet
 from fwonline.optim.design import SparseDesign
@@ -68,6 +68,18 @@ class FullRun(MemoryRun):
         for name in ("is_online", "_sizes"):
             state.pop(name, None)
         return state
+
+    _apart = (*MemoryRun._apart, "_design", "_oracle", "_rule", "_functions", "_y", "_z", "_limit")
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        self._design = self._oracle = self._rule = self._functions = None
+        self._y = self._z = self._limit = np.zeros(0)
+        _loaded.count(self, "n_drop_steps")
+        _loaded.count(self, "n_coefficients")
+        self._check_num(layout.W_SCALE, 1.0, 1.0)
+        began = self.cnt[layout.T] > 0
+        _loaded.require(self, "is_placed", self.is_placed or not began, "a start before the first step")
 
     def _bind(self) -> None:
         super()._bind()
@@ -327,8 +339,24 @@ class ActiveRun(FullRun):
         arrays = state["active"]
         super().__setstate__({**state, "active": ActiveSet()})
         self.active = ActiveSet.from_arrays(arrays, self.n_features)
-        if self.is_placed and not len(self.active):
-            raise ValueError(f"the saved state of {self.optimizer} is inconsistent: its iterate is made of no atoms")
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        active, d = self.active, self.n_features
+        if not self.is_placed:
+            _loaded.require(self, "active", not len(active), "no atoms before there is a start")
+            return
+        weights = np.fromiter(active.weights.values(), np.float64, len(active))
+        is_mixture = bool((weights > 0.0).all()) and abs(weights.sum() - 1.0) <= 1e-6
+        _loaded.require(self, "active", is_mixture, "weights that are positive and sum to 1")
+        mixed = np.zeros(d)
+        for atom, weight in active.weights.items():
+            point = atom.to_dense()
+            _loaded.require(self, "active", not d or self._is_point(point), f"points of {self.constraint}")
+            mixed += weight * point
+        apart = np.abs(mixed - self.v[:d]).max(initial=0.0)
+        scale = max(1.0, float(np.abs(self.v[:d]).max(initial=0.0)))
+        _loaded.require(self, "active", apart <= 1e-6 * scale, "atoms that the iterate is a mixture of")
 
     def _dimension_changed(self, tail: Array) -> None:
         super()._dimension_changed(tail)

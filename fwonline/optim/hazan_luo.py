@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import typing
 
+from fwonline import _loaded
 from fwonline.optim.base import check_count
 from fwonline.optim.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, FiniteSumRun, Method, check_positive
 
@@ -16,6 +16,7 @@ __all__ = ["HazanLuoFW"]
 
 class HazanLuoMethod(Method):
     optimizer: HazanLuoFW
+    counters: typing.ClassVar[dict[str, int]] = {"k": _loaded.MOST}
 
     def __init__(self, optimizer: HazanLuoFW):
         super().__init__(optimizer)
@@ -26,7 +27,8 @@ class HazanLuoMethod(Method):
         if self.optimizer.batch_size is not None:
             m = self.optimizer.batch_size
         else:
-            m = max(1, math.ceil((run.G * (self.k + 1) / (run.L * run.D)) ** 2))  # m_k = (G (k + 1) / (L D))^2
+            root = run.G * (self.k + 1) / (run.L * run.D)
+            m = run.at_most_all(root * root)  # m_k = (G (k + 1) / (L D))^2
         g = run.sum.gradient(run.x, run.draw(m))  # the mean of m_k independent grad f_i(w_{k-1})
         run.frank_wolfe(g, self.optimizer.schedule or TWO_OVER_K, self.k - 1)  # gamma_k = 2 / (k + 1)
 

@@ -7,6 +7,7 @@ import typing
 import numpy as np
 from scipy import sparse
 
+from fwonline import _loaded
 from fwonline._kernels import layout, memory, steps
 from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.layout import (
@@ -205,9 +206,11 @@ class LuFreundRun(MemoryRun):
         if self.cnt[SET] > UNIT_SIMPLEX:
             self.atom = resized(self.atom, capacity)
 
-    def _is_consistent(self) -> bool:
-        needed = self.v.size if self.cnt[SET] > UNIT_SIMPLEX else 0
-        return super()._is_consistent() and self.sigma.size == len(self.rows) and self.atom.size >= needed
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        size = self.v.size if self.cnt[SET] > UNIT_SIMPLEX else 0
+        _loaded.array(self, "sigma", np.float64, (len(self.rows),), least=-1e250, most=1e250)
+        _loaded.array(self, "atom", np.float64, (size,), least=-1e250, most=1e250)
 
     def offline(self, rows):
         super().offline(rows)

@@ -6,11 +6,15 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import layout, memory
 from fwonline.losses import CUSTOM
 from fwonline.optim.run import Rows, Run
 
 __all__ = ["MemoryRun"]
+
+# Derivatives are larger than any that a sum can hold only beside values that are as much smaller.
+_LARGEST_DUAL = 1e300
 
 
 class MemoryRun(Run):
@@ -44,22 +48,66 @@ class MemoryRun(Run):
     def _extra(self) -> tuple:
         return (*self.pool, self.noise, self.batch)
 
-    def _is_consistent(self) -> bool:
-        rows, live = self.rows, int(self.cnt[layout.LIVE])
-        if rows.shape != (len(rows), 3) or self.duals.shape != rows.shape or not 0 <= live <= len(rows):
-            return False
-        start, length = rows[:live, memory.START], rows[:live, memory.LENGTH]
-        return (
-            super()._is_consistent()
-            and self.pool_idx.size == self.pool_val.size
-            and bool(np.all((start >= 0) & (length >= 0) & (start + length <= self.pool_idx.size)))
-            and 0 <= self.cnt[layout.HEAD] <= self.pool_idx.size
-            and self.cnt[layout.SEEN] >= 0
-            and self.batch.size >= self.cnt[layout.BATCH]
-            and all(
-                bool(np.all(self.pool_idx[a : a + n] < self.cnt[layout.D])) for a, n in zip(start, length, strict=True)
-            )
-        )
+    # --- from a file ------------------------------------------------------------------------------------------
+
+    _apart = (*Run._apart, "_newest")
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        _loaded.count(self, "capacity", 1)
+        self._check_memory()
+        self._newest = int(self._newest)
+        _loaded.count(self, "_newest", -1, max(0, len(self.rows) - 1))
+        least = max(1, int(self.cnt[layout.BATCH]))
+        _loaded.array(self, "batch", np.int64, (None,), least=0, most=max(0, len(self.rows) - 1))
+        _loaded.require(self, "batch", self.batch.size >= least, f"room for {least} samples")
+
+    def _check_memory(self) -> None:
+        """Each sample lies in the pool, after the ones that came before it, and is one of the features there are."""
+        cnt, slots = self.cnt, len(self.rows)
+        _loaded.require(self, "rows", slots in self._slots(), f"room for {self.capacity} samples")
+        rows = _loaded.array(self, "rows", np.int64, (slots, 3))
+        duals = _loaded.array(self, "duals", np.float64, (slots, 3), least=-_LARGEST_DUAL, most=_LARGEST_DUAL)
+        self._check_cnt(layout.LIVE, 0, slots)
+        live, seen = int(cnt[layout.LIVE]), int(cnt[layout.SEEN])
+        # Online the last samples are held; offline all of a data set, of which none was learned one by one.
+        is_ring = live == min(seen, slots)
+        is_good = is_ring or (live == slots and not seen) or (not live and slots == 1)
+        _loaded.require(self, f"cnt[{layout.LIVE}]", is_good, "as many samples as were learned, or there is room for")
+        size = self.pool_idx.size
+        _loaded.array(self, "pool_val", np.float64, (size,), least=-layout.LARGEST, most=layout.LARGEST)
+        self._check_cnt(layout.HEAD, 0, size)
+        start, length, stamp = rows[:live].T
+        lie_within = (start >= 0) & (start <= size) & (length >= 0) & (length <= size - start)
+        _loaded.require(self, "rows", lie_within.all(), f"samples within a pool of {size}")
+        stamps = (stamp >= -1) & (stamp <= cnt[layout.DRAW])
+        _loaded.require(self, "rows", stamps.all(), "stamps of batches that were drawn")
+        if is_ring and live and seen:
+            order = (seen % slots if live == slots else 0) + np.arange(live)
+            start, length = start[order % slots], length[order % slots]
+            ends = start + length
+            turns = np.flatnonzero(start[1:] < ends[:-1])
+            # Around the end of the pool, once, and back to before where the oldest begins.
+            is_line = not turns.size or (turns.size == 1 and start[turns[0] + 1] == 0 and ends[-1] < start[0])
+            _loaded.require(self, "rows", is_line, "samples in the order in which they came")
+            _loaded.require(self, f"cnt[{layout.HEAD}]", cnt[layout.HEAD] == ends[-1], "the end of the newest sample")
+        start, length, _ = rows[:live].T
+        _loaded.require(self, "rows", length.sum() <= size, "samples that do not overlap")
+        ends = np.cumsum(length)
+        entries = np.repeat(start - ends + length, length) + np.arange(length.sum())
+        known = (self.pool_idx[entries] < cnt[layout.D]).all()
+        _loaded.require(self, "pool_idx", known, f"positions of {cnt[layout.D]} features")
+        largest, some = np.zeros(live), np.flatnonzero(length)
+        if some.size:
+            largest[some] = np.maximum.reduceat(np.abs(self.pool_val[entries]), (ends - length)[some])
+        same = np.array_equal(largest, duals[:live, memory.LARGEST_VALUE])
+        _loaded.require(self, "duals", same, "the largest value of each sample")
+        labels = np.abs(duals[:live, memory.LABEL]) <= layout.LARGEST
+        _loaded.require(self, "duals", labels.all(), f"targets of at most {layout.LARGEST:g}")
+
+    def _slots(self) -> tuple[int, ...]:
+        """How many samples there may be room for."""
+        return (self.capacity,)
 
     def offline(self, rows: Rows) -> None:
         """Take a whole data set as the memory, without copying it."""

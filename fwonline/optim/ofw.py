@@ -7,6 +7,7 @@ import typing
 import numpy as np
 from river import optim as river_optim
 
+from fwonline import _loaded
 from fwonline._kernels import coordinates, layout, memory, stream
 from fwonline._kernels.layout import (
     DOT,
@@ -34,7 +35,7 @@ from fwonline.optim.memory_run import MemoryRun
 from fwonline.optim.ofw_adversarial import AdversarialRun
 from fwonline.optim.one_sample import enter as enter_recursive
 from fwonline.optim.regret_run import check_gradient_bound
-from fwonline.optim.run import resized
+from fwonline.optim.run import Run, resized
 from fwonline.optim.schedules import Power, Schedule
 from fwonline.optim.stream_run import StreamRun
 
@@ -231,15 +232,32 @@ class OFWRun(MemoryRun):
     def _extra(self) -> tuple:
         return (*self.pool, self.batch, self.old, self.H, self.b, self.m)
 
-    def _is_consistent(self) -> bool:
-        capacity = self.v.size
-        d = min(capacity, self.max_features)
-        return (
-            super()._is_consistent()
-            and self.old.size >= (0 if self.cnt[SET] <= UNIT_SIMPLEX else capacity)
-            and (self.cnt[MODE] != STATISTICS or (self.H.shape == (d, d) and self.b.size == self.m.size == d))
-            and (self.cnt[MODE] != SAMPLES or np.array_equal(self.batch, np.arange(len(self.rows))))
-        )
+    def _check_scalars(self, fresh: Run) -> None:
+        super()._check_scalars(fresh)
+        modes = (fresh.cnt[MODE], RECURSION)
+        _loaded.require(self, f"cnt[{MODE}]", self.cnt[MODE] in modes, f"one of {modes}")
+        self.max_features = fresh.optimizer.max_features  # type: ignore[attr-defined]
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        capacity, mode = self.v.size, self.cnt[MODE]
+        size = 0 if self.cnt[SET] <= UNIT_SIMPLEX else capacity
+        _loaded.array(self, "old", np.float64, (size,), least=-1e250, most=1e250)
+        d = min(capacity, self.max_features) if mode == STATISTICS else 0
+        for name, shape in (("H", (d, d)), ("b", (d,)), ("m", (d,))):
+            sums = _loaded.array(self, name, np.float64, shape, least=-1e250, most=1e250)
+            unused = (slice(self.n_features, None), ...)
+            _loaded.require(self, name, not sums[unused].any(), "0 where no feature is")
+        _loaded.require(self, "H", not self.H[:, self.n_features :].any(), "0 where no feature is")
+        if mode == SAMPLES:
+            everyone = np.arange(self.capacity)
+            _loaded.require(self, "batch", np.array_equal(self.batch, everyone), "all samples, in their order")
+            _loaded.require(self, "rows", len(self.rows) == self.capacity, f"room for {self.capacity} samples")
+        elif self.cnt[SEEN]:
+            _loaded.require(self, "rows", len(self.rows) == 1, "no samples")
+
+    def _slots(self) -> tuple[int, ...]:
+        return (self.capacity, 1)
 
     def _resize(self, capacity: int) -> None:
         if self.cnt[SET] > UNIT_SIMPLEX:

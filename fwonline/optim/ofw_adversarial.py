@@ -6,6 +6,7 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import coordinates, layout, memory, steps
 from fwonline._kernels.layout import (
     DIAMETER,
@@ -160,14 +161,16 @@ class AdversarialRun(RegretRun):
     def _extra(self) -> tuple:
         return self.anchor, self.total, self.active, self.place
 
-    def _is_consistent(self) -> bool:
-        listed = self.active[: self.cnt[NONZEROS]]
-        return (
-            super()._is_consistent()
-            and self.total.size == self.active.size == self.place.size == self.v.size
-            and 0 <= self.cnt[NONZEROS] == listed.size
-            and bool(np.all((listed >= 0) & (listed < self.v.size)))
-        )
+    _apart = (*RegretRun._apart, "_newest")
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        self._newest = None
+        self._check_coordinates("total")
+        self._check_listed()
+        if self.cnt[SET] <= UNIT_SIMPLEX:  # where w or w_1 is not zero is listed, and perhaps where they were
+            held = np.flatnonzero((self.v != 0.0) | (self.anchor != 0.0))
+            _loaded.require(self, "active", (self.place[held] >= 0).all(), "all coordinates that are not zero")
 
     def _resize(self, capacity: int) -> None:
         super()._resize(capacity)

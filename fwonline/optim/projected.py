@@ -7,6 +7,7 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import layout, memory, projections
 from fwonline._kernels.layout import (
     BATCH,
@@ -22,7 +23,7 @@ from fwonline._kernels.layout import (
     part,
 )
 from fwonline.optim.base import Optimizer, check_count
-from fwonline.optim.run import GENERIC, resized
+from fwonline.optim.run import GENERIC, Run, resized
 from fwonline.optim.schedules import Power, Schedule
 from fwonline.optim.stream_run import StreamRun
 
@@ -107,29 +108,40 @@ class ProjectedSGDRun(StreamRun):
     def _samples_per_step(self) -> int:
         return max(1, int(self.cnt[BATCH]))
 
-    def _is_consistent(self) -> bool:
-        listed = self.active[: self.cnt[NONZEROS]]
-        return (
-            super()._is_consistent()
-            and self.active.size == self.place.size == self.v.size
-            and 0 <= self.cnt[NONZEROS] == listed.size
-            and bool(np.all((listed >= 0) & (listed < self.v.size)))
-            and self._is_batch_consistent()
-        )
+    _apart = (*StreamRun._apart, "changed", "listed")
 
-    def _is_batch_consistent(self) -> bool:
-        """Whether the batch under way is listed as it must be: the next step follows the list without looking."""
-        count = int(self.cnt[PENDING])
-        if self.cnt[BATCH] <= 1:
-            return count == 0
-        if not (0 <= count <= self.changed.size == self.listed.size == self.v.size):
-            return False
-        changed = self.changed[:count]
-        if not bool(np.all((changed >= 0) & (changed < self.n_features))):
-            return False
-        marks = np.zeros(self.v.size, dtype=np.int64)
-        marks[changed] = 1
-        return int(marks.sum()) == count and np.array_equal(marks, self.listed)
+    def _check_scalars(self, fresh: Run) -> None:
+        if fresh.cnt[BATCH] == 1 and self.cnt[BATCH] == 0:
+            self.cnt[BATCH] = 1  # from a version that knew no batches
+        super()._check_scalars(fresh)
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        self._check_batch()
+        if self.cnt[layout.SET] in (layout.SIMPLEX, layout.UNIT_SIMPLEX):
+            # Here the list only serves while a projection is made.
+            _loaded.array(self, "place", np.int64, (self.v.size,))
+            _loaded.array(self, "active", np.int64, (self.v.size,))
+            self._check_cnt(NONZEROS, 0, 0)
+            return
+        self._check_listed()
+        if self.cnt[layout.SET] == layout.L1:
+            held = np.flatnonzero(self.v)
+            _loaded.require(self, "active", (self.place[held] >= 0).all(), "all coordinates that are not zero")
+
+    def _check_batch(self) -> None:
+        """The batch under way is listed as it must be: the next step follows the list without looking."""
+        size = self.v.size if self.cnt[BATCH] > 1 else 0
+        changed = _loaded.array(self, "changed", np.int64, (size,))
+        listed = _loaded.array(self, "listed", np.int64, (size,))
+        self._check_cnt(PENDING, 0, min(size, self.n_features))
+        changed = changed[: int(self.cnt[PENDING])]
+        is_good = bool(((changed >= 0) & (changed < self.n_features)).all())
+        marks = np.zeros(size, dtype=np.int64)
+        if is_good:
+            marks[changed] = 1
+        is_good = is_good and int(marks.sum()) == changed.size and np.array_equal(marks, listed)
+        _loaded.require(self, "changed", is_good, "coordinates, each once")
 
     def _resize(self, capacity: int) -> None:
         super()._resize(capacity)

@@ -6,6 +6,7 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline.optim.base import check_count
 from fwonline.optim.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, Snapshot, check_positive
 
@@ -15,9 +16,16 @@ __all__ = ["ProjectedSVRG"]
 class ProjectedSVRGMethod(Snapshot):
     optimizer: ProjectedSVRG
 
+    counters: typing.ClassVar[dict[str, int]] = {**Snapshot.counters, "k": _loaded.MOST, "m": _loaded.MOST}
+
     def __init__(self, optimizer: ProjectedSVRG):
         super().__init__(optimizer)
         self.k = self.m = 0
+
+    def check(self, run):
+        super().check(run)
+        _loaded.require(self, "k", self.k <= self.m, f"a step of the {self.m} of an epoch")
+        _loaded.require(self, "total", not self.m or self.total is not None, "a snapshot within an epoch")
 
     def step(self, run: FiniteSumRun) -> None:
         optimizer, w = self.optimizer, run.x

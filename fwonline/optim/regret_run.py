@@ -67,9 +67,19 @@ class RegretRun(StreamRun):
     def _resize(self, capacity: int) -> None:
         self.anchor = resized(self.anchor, capacity)
 
-    def _is_consistent(self) -> bool:
-        # The iterate before the last step, which other runs on streams keep, is not asked for here.
-        return Run._is_consistent(self) and self.anchor.size == self.v.size
+    def _check_scalars(self, fresh: Run) -> None:
+        super()._check_scalars(fresh)
+        self._check_num(LIMIT, fresh.num[LIMIT], fresh.num[LIMIT])
+        self._check_num(STEEPEST, fresh.num[STEEPEST], min(fresh.num[LIMIT], 1e250))
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        self._check_coordinates("anchor")
+        self._measure()
+
+    def _check_old(self) -> None:
+        # The iterate before the last step, which other runs on streams keep, is not kept here.
+        self.old = np.zeros(0)
 
     @property
     def _is_outside(self) -> bool:

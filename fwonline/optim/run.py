@@ -8,24 +8,23 @@ is a Python object the same parts run one by one, with the object asked in betwe
 
 from __future__ import annotations
 
+import copy
 import math
 import typing
 
 import numba as nb
 import numpy as np
 
-from fwonline import losses, sets
+from fwonline import _loaded, losses, sets
 from fwonline._kernels import coordinates, layout, memory, steps
 from fwonline.exceptions import SampleError
-from fwonline.optim.base import State
+from fwonline.optim.base import Optimizer, State
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy import sparse
 
-    from fwonline.optim.base import Optimizer
-
-__all__ = ["LastSample", "Run", "resized"]
+__all__ = ["LastSample", "Run", "resized", "small"]
 
 # A set that has no compiled oracle: asked through `lmo`, its atoms taken dense.
 GENERIC = layout.BOX_ARRAYS + 1
@@ -174,28 +173,135 @@ class Run:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        if not self._is_consistent():
-            # The optimizer itself may still be on its way: it and its run hold each other.
+        u, cnt = self.u, self.cnt
+        # Read at once, where a file's other arrays wait until all of them are there (`_check_loaded`).
+        of_types = u.dtype == np.float64 and cnt.dtype == np.int64 and u.ndim == 1 and cnt.shape == (layout.CNT,)
+        if not (of_types and 0 <= cnt[layout.D] <= u.size):
             raise ValueError(f"the saved state of a {type(self).__name__} is inconsistent: its arrays do not fit")
         self._measure_keys()
         self._bind()
 
-    def _is_consistent(self) -> bool:
-        """Whether every index that a compiled step follows stays within its array: steps do not check."""
+    # --- from a file: a compiled step follows every index and takes every number as it is -----------------------
+
+    # What may be of another type than in a new run, and is looked at one by one.
+    _apart: typing.ClassVar[tuple[str, ...]] = ("optimizer", "constraint", "loss", "fixed_dimension", "_last")
+
+    def _check_loaded(self) -> None:
+        _loaded.kind(self, "constraint", sets.ConvexSet)._check_loaded()
+        _loaded.kind(self, "optimizer", Optimizer)._check_loaded()
+        losses.check_loaded(self, "loss")
+        fresh = self._new_alike()
+        _loaded.alike(self, fresh, *self._apart, *_DERIVED)
+        _loaded.owned(self, *(name for name, value in vars(self).items() if isinstance(value, np.ndarray)))
+        self.fixed_dimension, self.start_weight = fresh.fixed_dimension, fresh.start_weight
+        self._check_scalars(fresh)
+        self._check_arrays()
+        self._check_point()
+        self._measure_keys()
+        self._bind()
+
+    def _new_alike(self) -> Run:
+        """A run of the same parameters before its first sample."""
+        return type(self)(small(self.optimizer), self.constraint, self.loss, 0, bool(self.cnt[layout.FIT_INTERCEPT]))
+
+    def _check_scalars(self, fresh: Run) -> None:
+        """The numbers that parameters decide are the ones they decide; the others are numbers that a run can have."""
+        num, cnt = self.num, self.cnt
+        for name, own, theirs, places in (("num", num, fresh.num, _NUM_FIXED), ("cnt", cnt, fresh.cnt, _CNT_FIXED)):
+            _loaded.require(self, name, own.size == theirs.size, f"{theirs.size} numbers")
+            for place in places:
+                same = own[place] == theirs[place]
+                _loaded.require(self, f"{name}[{place}]", same, f"{theirs[place]}, as its parameters have it")
+        _loaded.require(self, "num", np.array_equal(num[layout.NUM :], fresh.num[layout.NUM :]), "the set's bounds")
+        are_numbers = np.isfinite(num)
+        are_numbers[[layout.GAP, layout.LOSS, layout.LOSS_SUM]] = True  # NaN before a step; infinite where a square was
+        are_numbers |= num == fresh.num
+        _loaded.require(self, "num", are_numbers.all(), "finite numbers")
+        self._check_num(layout.DOT, -_HUGE, _HUGE)
+        self._check_num(layout.INTERCEPT, -_HUGE, _HUGE)
+        self._check_num(layout.INTERCEPT_H, 0.0, _HUGE)
+        if 0.0 < num[layout.INTERCEPT_H] < _LEAST_CURVATURE:
+            num[layout.INTERCEPT_H] = _LEAST_CURVATURE
+        self._check_num(layout.W_SCALE, steps.SMALLEST_SCALE, 1.0)
+        self._check_num(layout.U_SCALE, steps.SMALLEST_SCALE, 2.0)
+        counters = np.delete(cnt, (layout.INDEX, layout.LOSS_KIND))
+        _loaded.require(self, "cnt", (counters >= 0).all() and (counters <= _loaded.MOST).all(), "counts")
+
+    def _check_num(self, place: int, least: float, most: float) -> None:
+        _loaded.require(self, f"num[{place}]", least <= self.num[place] <= most, f"a number from {least:g} to {most:g}")
+
+    def _check_cnt(self, place: int, least: int, most: int) -> None:
+        _loaded.require(self, f"cnt[{place}]", least <= self.cnt[place] <= most, f"a number from {least} to {most}")
+
+    def _check_arrays(self) -> None:
+        """Each array has the size that the others ask for, and holds what steps may follow or calculate with."""
         cnt, capacity = self.cnt, self.v.size
-        return (
-            self.num.size >= layout.NUM
-            and cnt.size == layout.CNT
-            and 0 <= cnt[layout.D] <= capacity == self.u.size == self.rank.size
-            and (cnt[layout.SET] != layout.BOX_ARRAYS or self.num.size >= layout.NUM + 2 * int(cnt[layout.D]))
-            and -2 <= cnt[layout.INDEX] < max(1, int(cnt[layout.D]))
-            and 0 <= cnt[layout.NOISE] <= self.noise.size + 1
-            and cnt[layout.BATCH] >= 0
-            and cnt[layout.STEPS] >= 0
-            and self.idx.size == self.val.size
-            and self.indptr.size == 2
-            and self.y.size == 1
-        )
+        self._check_cnt(layout.D, 0, capacity if self.fixed_dimension is None else min(capacity, self.fixed_dimension))
+        d = self.n_features
+        self._check_cnt(layout.INDEX, -2, max(0, d - 1))
+        self._check_coordinates("v", "u")
+        _loaded.array(self, "rank", np.int64, (capacity,))
+        # What is drawn of them are positions.
+        _loaded.array(self, "noise", np.float64, (None,), least=0.0, most=np.nextafter(1.0, 0.0))
+        self._check_cnt(layout.NOISE, 0, self.noise.size)
+        drawn = int(cnt[layout.STEPS]) * int(cnt[layout.BATCH])
+        _loaded.require(self, "cnt", drawn <= _MOST_DRAWN, f"at most {_MOST_DRAWN} samples drawn at once")
+        size = self.idx.size
+        _loaded.array(self, "val", np.float64, (size,), finite=False)
+        _loaded.array(self, "y", np.float64, (1,), finite=False)
+        _loaded.array(self, "indptr", np.int64, (2,), least=0, most=size)
+        _loaded.require(self, "indptr", self.indptr[0] == 0, "a beginning at 0")
+        n = int(self.indptr[1]) if cnt[layout.SEEN] else 0
+        last: tuple = (self.idx[:n], self.val[:n]) if self._last is None else self._last
+        _loaded.require(self, "_last", type(last) is tuple and len(last) in (0, 2), "None, or indices and values")
+        if last:
+            self._check_entries("_last", *last)
+
+    def _check_entries(self, name: str, idx: typing.Any, val: typing.Any) -> None:
+        """A sample: positions of features, and their values."""
+        of_type = isinstance(idx, np.ndarray) and isinstance(val, np.ndarray) and idx.dtype == np.uint32
+        fits = of_type and val.dtype == np.float64 and idx.ndim == val.ndim == 1 and idx.size == val.size
+        is_good = fits and bool((idx < self.n_features).all()) and bool((np.abs(val) <= layout.LARGEST).all())
+        _loaded.require(self, name, is_good, f"values of the {self.n_features} features")
+
+    def _check_coordinates(self, *names: str, dtype: typing.Any = np.float64, unused: float = 0.0) -> None:
+        """Arrays of an entry by coordinate; of those that no feature has yet all is as a new feature finds it."""
+        for name in names:
+            value = _loaded.array(self, name, dtype, (self.v.size,), least=-_HUGE, most=_HUGE)
+            _loaded.require(self, name, (value[self.n_features :] == unused).all(), f"{unused} where no feature is")
+
+    def _check_listed(self) -> None:
+        """``active`` lists coordinates, each once, and ``place`` finds them."""
+        capacity, n = self.v.size, int(self.cnt[layout.NONZEROS])
+        active = _loaded.array(self, "active", np.int64, (capacity,))
+        place = _loaded.array(self, "place", np.int64, (capacity,))
+        self._check_cnt(layout.NONZEROS, 0, self.n_features)
+        listed = active[:n]
+        is_good = bool(((listed >= 0) & (listed < self.n_features)).all())
+        expected = np.full(capacity, -1)
+        if is_good:
+            expected[listed] = np.arange(n)
+        _loaded.require(self, "active", is_good and np.array_equal(place, expected), "coordinates, each once")
+
+    def _check_point(self) -> None:
+        """The iterate lies in its set, or has not begun."""
+        w = self.num[layout.W_SCALE] * self.v[: self.n_features]
+        began = self.cnt[layout.T] or self.cnt[layout.WARM]
+        is_start = not w.any() and not began
+        _loaded.require(self, "v", is_start or self._is_point(w), f"a point of {self.constraint}")
+        if is_start and self.cnt[layout.SET] == layout.SIMPLEX:  # by this the first step is known to be one
+            self._check_num(layout.W_SQ, 0.0, 0.0)
+
+    def _is_point(self, w: NDArray[np.float64]) -> bool:
+        """Whether a vector of an entry by feature lies in the set, rounding apart."""
+        shape = self.constraint.shape
+        if not w.size:
+            return True
+        if shape is not None and w.size < math.prod(shape):
+            whole = self.constraint.initial_point().ravel()
+            whole[: w.size] = w
+            w = whole
+        return bool(self.constraint.contains(w, tol=1e-6))
 
     @property
     def n_features(self) -> int:
@@ -499,6 +605,30 @@ class Run:
             slopes = losses.vector_loss(self.loss)[1](y, z)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.gap_along(X.T @ slopes / len(y))
+
+
+# What parameters decide among the scalars, and no step changes.
+_NUM_FIXED = (
+    *(layout.SET_P, layout.SET_Q, layout.LOSS_P, layout.LOSS_Q, layout.STEP_A, layout.STEP_B, layout.STEP_C),
+    *(layout.RHO_A, layout.RHO_B, layout.RHO_C),
+)
+_CNT_FIXED = (
+    *(layout.SET, layout.LOSS_KIND, layout.STEP_KIND, layout.FIT_INTERCEPT, layout.BATCH, layout.STEPS, layout.ENTRIES),
+)
+# Beyond what sums of refusable samples can reach, and far from where products of two overflow.
+_HUGE = 1e250
+_MOST_DRAWN = 1 << 26
+# A step of the intercept divides by it, and is halved until it fits: one that is infinite never would.
+_LEAST_CURVATURE = 1e-100
+
+
+def small(optimizer: Optimizer) -> Optimizer:
+    """The same parameters, but for a memory of few samples: to be looked at, not to learn."""
+    small = copy.copy(optimizer)
+    vars(small).pop("_run", None)
+    if getattr(small, "memory", None) is not None:
+        small.memory = min(small.memory, 8)  # type: ignore[attr-defined]
+    return small
 
 
 # Attributes that `_measure_keys` and `_bind` make of the others.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline.optim.base import check_count
 from fwonline.optim.cndg import cndg
 from fwonline.optim.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, Method, check_positive
@@ -17,6 +17,7 @@ __all__ = ["SCGS"]
 class SCGSMethod(Method):
     optimizer: SCGS
     points: typing.ClassVar[tuple[str, ...]] = ("x",)
+    counters: typing.ClassVar[dict[str, int]] = {"k": _loaded.MOST}
     x: typing.Any
 
     def __init__(self, optimizer: SCGS):
@@ -36,7 +37,8 @@ class SCGSMethod(Method):
             B = self.optimizer.batch_size
         else:
             sigma = self.optimizer.sigma or run.G
-            B = max(1, math.ceil((sigma / (L * D)) ** 2 * (k + 2.0) ** 3))
+            ratio = sigma / (L * D)
+            B = run.at_most_all(ratio * ratio * (k + 2.0) ** 3)
         z = (1.0 - gamma) * y + gamma * self.x  # z_k
         g = run.sum.gradient(z, run.draw(B))  # the mean of B_k independent grad F(z_k, xi)
         answer = cndg(g, self.x, beta, eta, run.lmo, self.optimizer.inner_steps)

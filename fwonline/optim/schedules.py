@@ -12,6 +12,7 @@ import typing
 
 from river import base
 
+from fwonline import _loaded
 from fwonline._kernels import steps
 
 __all__ = [
@@ -59,6 +60,9 @@ class Schedule(base.Base, abc.ABC):
     def _compiled(self) -> tuple[int, float, float, float]:
         """Code and parameters of the compiled form."""
         return steps.CUSTOM_STEP, 0.0, 0.0, 0.0
+
+    def _check_loaded(self) -> None:
+        _loaded.renewed(self)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self._get_params().items())
@@ -256,6 +260,11 @@ class AdaGradStep(Schedule):
             raise ValueError(f"scale must be a positive finite number, got {scale!r}")
         self.scale = scale
         self._sum = 0.0
+
+    def _check_loaded(self) -> None:
+        held = _loaded.real(self, "_sum", 0.0, inf=True)
+        super()._check_loaded()
+        self._sum = held
 
     def gamma(self, t: int, gap: float, dist_sq: float) -> float:
         self._sum = gap * gap + (self._sum if t else 0.0)

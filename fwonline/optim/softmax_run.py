@@ -6,11 +6,12 @@ import typing
 
 import numpy as np
 
-from fwonline import sets
+from fwonline import _loaded, sets
 from fwonline._kernels import layout, memory, scores
 from fwonline.optim.finite_sum import Softmax
 from fwonline.optim.finite_sum_methods import method_for
 from fwonline.optim.finite_sum_run import FiniteSumRun
+from fwonline.optim.run import small
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +26,8 @@ class SoftmaxRun(FiniteSumRun):
         self.k = 0
         self.W = np.zeros((0, 0))
         # Where W starts in a new class or feature, so that it stays in a box that does not hold the origin.
-        box = isinstance(constraint, sets.Box)
-        self.fill = float(np.clip(0.0, constraint.lower, constraint.upper)) if box else 0.0  # type: ignore[attr-defined]
+        self.constraint = constraint
+        self.fill = self._start_of_entries()
         super().__init__(optimizer, constraint, loss, seed)
 
     def _score_loss(self, loss):
@@ -48,15 +49,28 @@ class SoftmaxRun(FiniteSumRun):
     def point(self) -> NDArray[np.float64]:
         return self.weights
 
-    def _is_consistent(self) -> bool:
-        live = int(self.cnt[layout.LIVE])
-        return (
-            self.W.ndim == 2
-            and self.W.shape[0] >= self.k >= 0
-            and self.W.shape[1] >= self.n_features
-            and super()._is_consistent()
-            and bool(np.isin(self.duals[:live, memory.LABEL], np.arange(self.k)).all())
-        )
+    def _new_alike(self) -> SoftmaxRun:
+        return SoftmaxRun(small(self.optimizer), self.constraint, self.loss, 0)
+
+    def _check_arrays(self) -> None:
+        self.fill = self._start_of_entries()
+        W = _loaded.array(self, "W", np.float64, (None, None), least=-1e250, most=1e250)
+        _loaded.count(self, "k", 0, len(W))
+        _loaded.require(self, "W", W.shape[1] == self.v.size or not W.size, f"{self.v.size} columns")
+        unused = np.concatenate([W[self.k :].ravel(), W[:, self.n_features :].ravel()])
+        _loaded.require(self, "W", (unused == self.fill).all(), f"{self.fill} where no class or feature is")
+        super()._check_arrays()
+        labels = self.duals[: int(self.cnt[layout.LIVE]), memory.LABEL]
+        _loaded.require(self, "duals", np.isin(labels, np.arange(self.k)).all(), f"labels of {self.k} classes")
+
+    def _check_point(self) -> None:
+        began = self.cnt[layout.T] or self.cnt[layout.WARM]
+        is_start = not began and bool((self.x == self.fill).all())
+        _loaded.require(self, "W", is_start or self._is_point(self.x), f"a point of {self.constraint}")
+
+    def _start_of_entries(self) -> float:
+        box = self.constraint
+        return float(np.clip(0.0, box.lower, box.upper)) if isinstance(box, sets.Box) else 0.0
 
     def _reserve_matrix(self, k: int, d: int) -> None:
         rows, columns = self.W.shape

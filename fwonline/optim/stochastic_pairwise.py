@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import typing
 
 import numpy as np
 from river import base, drift
 
-from fwonline import losses
+from fwonline import _loaded, losses
 from fwonline._kernels import coordinates, layout, memory, pairwise
 from fwonline._kernels.layout import (
     ENTRIES,
@@ -42,7 +43,7 @@ from fwonline.losses import loss_curvature, loss_derivative, loss_value
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.memory_run import MemoryRun
 from fwonline.optim.one_sample import OneSampleFW
-from fwonline.optim.run import GENERIC, resized, set_code
+from fwonline.optim.run import GENERIC, Run, resized, set_code
 from fwonline.optim.schedules import Power, Schedule
 
 if typing.TYPE_CHECKING:
@@ -254,20 +255,48 @@ class StochasticPairwiseRun(MemoryRun):
     def _extra(self) -> tuple:
         return (self.sums, self.active, self.place, *self.pool, self.pool_at, self.curves, self.recent, self.noise)
 
-    def _is_consistent(self) -> bool:
-        listed = self.active[: self.cnt[layout.NONZEROS]]
-        return (
-            super()._is_consistent()
-            and self.sums.shape == (self.v.size, 4)
-            and self.active.size == self.place.size == self.v.size
-            and 0 <= self.cnt[layout.NONZEROS] == listed.size
-            and bool(np.all((listed >= 0) & (listed < self.v.size)))
-            and self.pool_at.size == self.pool_val.size
-            and self.curves.size == len(self.rows)
-            and self.recent.size == RECENT
-            and 0 <= self.cnt[layout.FORGOTTEN] <= self.cnt[SEEN]
-            and 0 <= self.cnt[layout.ROTOR] < max(1, self.v.size)
-        )
+    _apart = (*MemoryRun._apart, "detector")
+
+    def _check_scalars(self, fresh: Run) -> None:
+        super()._check_scalars(fresh)
+        if self.num[SIGNIFICANCE] != 0.0:  # which it is offline
+            self._check_num(SIGNIFICANCE, fresh.num[SIGNIFICANCE], fresh.num[SIGNIFICANCE])
+        for place in (PENALTY, layout.CURVATURE_SEEN, layout.CURVATURE_MODEL, layout.PULL):
+            self._check_num(place, 0.0, 1e250)
+        self._check_cnt(layout.FORGOTTEN, 0, int(self.cnt[SEEN]))
+        # The detector has looked at all but the newest.
+        self._check_cnt(WATCHED, max(0, int(self.cnt[SEEN]) // LOOK - 1), int(self.cnt[SEEN]) // LOOK)
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        self._check_cnt(layout.ROTOR, 0, max(0, self.v.size - 1))
+        self._check_cnt(layout.SINCE, 0, pairwise.PERIOD)
+        sums = _loaded.array(self, "sums", np.float64, (self.v.size, 4), least=-1e250, most=1e250)
+        _loaded.require(self, "sums", not sums[self.n_features :].any(), "0 where no feature is")
+        _loaded.array(self, "pool_at", np.float64, (self.pool_val.size,), least=-1e250, most=1e250)
+        _loaded.array(self, "curves", np.float64, (len(self.rows),), least=0.0, most=1e250)
+        _loaded.array(self, "recent", np.float64, (RECENT,), finite=False)
+        self._check_listed()
+        w = self.num[layout.W_SCALE] * self.v[: self.n_features]
+        if self.cnt[layout.SET] <= layout.L2:
+            held = np.flatnonzero(w)
+            all_listed = held.size == self.cnt[layout.NONZEROS] and (self.place[held] >= 0).all()
+            _loaded.require(self, "active", all_listed, "all coordinates that are not zero, and no others")
+            size = float(w @ w if self.cnt[layout.SET] == layout.L2 else np.abs(w).sum())
+            slack = 1e-6 * max(1.0, self.num[SET_P]) ** 2
+            self._check_num(layout.SIZE, size - slack, size + slack)
+        self._check_detector()
+
+    def _check_detector(self) -> None:
+        """The detector is one that the parameters ask for, and a copy of it works."""
+        asked = drift.ADWIN(**_WATCH) if self.optimizer.detector is None else self.optimizer.detector
+        _loaded.instance(self, "detector", type(asked))
+        if self.optimizer.detector is None:
+            _loaded.alike(self.detector, asked)
+        tried = copy.deepcopy(self.detector)
+        for k in range(2 * LOOK):
+            tried.update(float(k % 2))
+            _loaded.require(self, "detector", tried.drift_detected in (False, True), "one that finds a drift, or none")
 
     def _resize(self, capacity: int) -> None:
         sums = np.zeros((capacity, 4))

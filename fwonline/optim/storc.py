@@ -13,6 +13,9 @@ from fwonline.optim.finite_sum_run import Epochs, FiniteSumOptimizer, FiniteSumR
 
 __all__ = ["STORC"]
 
+# Epochs after which their formulas have nothing more to halve: the powers stay numbers.
+_MANY = 100
+
 
 class STORCMethod(Epochs):
     optimizer: STORC
@@ -47,19 +50,19 @@ class STORCMethod(Epochs):
 
     def _epoch(self, run: FiniteSumRun) -> int:
         mu = self._mu(run)
-        return math.ceil(2.0 ** (self.t / 2.0 + 2.0)) if mu is None else math.ceil(math.sqrt(32.0 * mu))
+        return math.ceil(2.0 ** (min(self.t, _MANY) / 2.0 + 2.0)) if mu is None else math.ceil(math.sqrt(32.0 * mu))
 
     def _diameter_sq(self, run: FiniteSumRun) -> float:
         mu = self._mu(run)
-        return run.D**2 if mu is None else mu * run.D**2 / 2.0 ** (self.t - 1.0)
+        return run.D**2 if mu is None else mu * run.D**2 / 2.0 ** (min(self.t, _MANY) - 1.0)
 
     def _batch(self, run: FiniteSumRun) -> int:
         mu = self._mu(run)
         if mu is not None:
-            return math.ceil(5600.0 * self.N * mu)
+            return run.at_most_all(5600.0 * self.N * mu)
         if self.optimizer.interior:
             return 900 * self.N
-        return math.ceil(700 * self.N + 24.0 * self.N * run.G * (self.k + 1.0) / (run.L * run.D))
+        return run.at_most_all(700 * self.N + 24.0 * self.N * run.G * (self.k + 1.0) / (run.L * run.D))
 
 
 class STORC(FiniteSumOptimizer):

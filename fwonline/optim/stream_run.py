@@ -6,6 +6,7 @@ import typing
 
 import numpy as np
 
+from fwonline import _loaded
 from fwonline._kernels import layout
 from fwonline.optim.run import Rows, Run, resized
 
@@ -28,9 +29,17 @@ class StreamRun(Run):
         if self.cnt[layout.SET] > layout.UNIT_SIMPLEX:
             self.old = resized(self.old, capacity)
 
-    def _is_consistent(self) -> bool:
-        needed = 0 if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX else self.v.size
-        return super()._is_consistent() and self.old.size >= needed
+    _apart = (*Run._apart, "_data", "old")
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        self._data = None
+        self._check_old()
+
+    def _check_old(self) -> None:
+        """The iterate before the last step, on sets of dense atoms; nothing on others."""
+        size = 0 if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX else self.v.size
+        _loaded.array(self, "old", np.float64, (size,), least=-1e250, most=1e250)
 
     def __getstate__(self) -> dict:
         state = super().__getstate__()

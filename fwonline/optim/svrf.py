@@ -17,7 +17,7 @@ class SVRFMethod(Epochs):
     optimizer: SVRF
 
     def length(self, run: FiniteSumRun) -> int:
-        return self.optimizer.epoch or 2 ** (self.t + 3) - 2  # N_t
+        return self.optimizer.epoch or 2 ** (min(self.t, 48) + 3) - 2  # N_t; no run comes to the 49th
 
     def move(self, run: FiniteSumRun) -> tuple[float, float]:
         x, k = self.inner, self.k  # x_{k-1}

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from river import base
 
+from fwonline import _loaded
+
 from ._numeric import euclidean_norm
 from .atoms import Array, Atom
 
@@ -173,6 +175,9 @@ class ConvexSet(base.Base, abc.ABC):
             raise ValueError(f"shape must be one or more positive integers, got {shape!r}")
         self._check_shape("point asked for", resolved)
         return resolved
+
+    def _check_loaded(self) -> None:
+        _loaded.renewed(self)
 
     # Values: shown, compared and hashed by their parameters
 

@@ -24,10 +24,12 @@ class _GroupBall(NormBall):
         self.groups = groups
         self._members, self._starts, self._sizes = self._checked_groups()
         self._n_features = int(self._members.max()) + 1
-        counts = np.bincount(self._members)
+        # Where the highest is beyond their number, some are missing: they are not counted one by one up to there.
+        size = min(self._n_features, self._members.size + 1)
+        counts = np.bincount(self._members[self._members < size], minlength=size)
         if (counts == 0).any():
-            name, missing = type(self).__name__, int(np.argmin(counts))
-            raise ValueError(f"{name}: groups must cover the features 0 to {counts.size - 1}, {missing} is in none")
+            name, last, missing = type(self).__name__, self._n_features - 1, int(np.argmin(counts))
+            raise ValueError(f"{name}: groups must cover the features 0 to {last}, {missing} is in none")
 
     def _checked_groups(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Return the groups' features one after the other, where each group starts there, and the groups' sizes."""

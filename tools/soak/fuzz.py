@@ -79,6 +79,8 @@ def attempt(name: str, data: bytes) -> str | None:
         return None
     except BaseException as error:
         return f"load: {_where(error)}"
+    if type(value) is not SPECIMENS[name].kind:
+        return None  # whoever asked for another class sees it
     try:
         SPECIMENS[name].use(value)
     except BaseException as error:
@@ -104,6 +106,9 @@ def replay(token: str, told: Callable[[str], None] = print) -> None:
         value = codec.loads(data)
     except CheckpointError as error:
         told(f"refused: {error}")
+        return
+    if type(value) is not SPECIMENS[name].kind:
+        told(f"loads as a {type(value).__name__}")
         return
     SPECIMENS[name].use(value)
     told("works")
@@ -134,19 +139,11 @@ def fuzz(
     Returns
     -------
     dict
-        ``mutants``, ``refused``, ``worked``, and ``findings``, a list of `Finding`.
+        ``specimens``, ``mutants``, ``refused``, ``worked``, and ``findings``, a list of `Finding`.
     """
     names = list(names)
     ends = None if seconds is None else time.monotonic() + seconds
-    documents = {}
-    for name in names:  # compiles what a child would otherwise compile against its clock
-        documents[name] = document_of(name)
-        problem = attempt(name, documents[name].copy().write())
-        if problem != "":
-            raise RuntimeError(f"the good document of {name} does not work: {problem or 'it is refused'}")
-        if ends is not None and time.monotonic() > ends:
-            break
-    names = [name for name in names if name in documents]
+    documents: dict[str, Document] = {}
     tally: collections.Counter[int] = collections.Counter()
     findings: list[Finding] = []
     kinds: collections.Counter[str] = collections.Counter()
@@ -155,6 +152,11 @@ def fuzz(
     while (count is None or sum(tally.values()) < count) and (ends is None or time.monotonic() < ends):
         name = names[turn % len(names)]
         turn += 1
+        if name not in documents:  # compiles what a child would otherwise compile against its clock
+            documents[name] = document_of(name)
+            problem = attempt(name, documents[name].copy().write())
+            if problem != "":
+                raise RuntimeError(f"the good document of {name} does not work: {problem or 'it is refused'}")
         some = 25 if count is None else min(-(-count // len(names)), count - sum(tally.values()), 1000)
         first = following[name]
         following[name] = first + some
@@ -166,6 +168,7 @@ def fuzz(
                 if kinds[finding.what] == 1 and told is not None:
                     told(f"{finding.what}\n      {finding.token}  {finding.changed[:200]}")
     return {
+        "specimens": len(documents),
         "mutants": sum(tally.values()),
         "refused": tally[_REFUSED],
         "worked": tally[_WORKED],
@@ -292,7 +295,7 @@ def main(chosen: Any, say: Callable[[str], None]) -> dict[str, Any]:
     for what, number in kinds.most_common():
         token = next(finding.token for finding in findings if finding.what == what)
         say(f"{number:>6} {what}   --replay {token}")
-    return {"specimens": len(names), **results, "failed": len(findings), "kinds": len(kinds), "ok": not findings}
+    return {**results, "failed": len(findings), "kinds": len(kinds), "ok": not findings}
 
 
 def with_bounds() -> None:

@@ -43,10 +43,13 @@ class Specimen(NamedTuple):
         Makes it, trained.
     use
         Works with a loaded one; raises where it does not work.
+    kind
+        Its class.
     """
 
     make: Callable[[], Any]
     use: Callable[[Any], None]
+    kind: type
 
 
 def _table(n: int, seed: int, density: float = 1.0) -> np.ndarray:
@@ -103,8 +106,8 @@ def use_linear(model: Any) -> None:
         raise Wrong(f"reads {known}")
     if not isinstance(model.intercept_, float):
         raise Wrong("reads an intercept that is no number")
-    X = _table(40, 1)
-    thin = _table(60, 2, 0.5)
+    X = _table(16, 1)
+    thin = _table(16, 2, 0.5)
     ys = _targets(model, X)
     free = model.constraint.shape is None
     for k, (row, y) in enumerate(zip(X[:6], ys, strict=False)):
@@ -117,7 +120,7 @@ def use_linear(model: Any) -> None:
     _allowed(model.learn_arrays, X, np.array(ys))
     _allowed(model.learn_arrays, sparse.csr_array(thin), np.array(_targets(model, thin)))
     if free:
-        for k in range(3):  # more features than there was room for
+        for k in range(2):  # more features than there was room for
             wide = {f"wide {k} {j}": 0.1 for j in range(40)}
             _allowed(model.learn_one, wide, ys[k])
     for row in X[:3]:
@@ -151,7 +154,7 @@ def use_frame(model: Any) -> None:
 
 
 def _linear(make: Callable[[], Any], density: float = 1.0, use: Callable[[Any], None] = use_linear) -> Specimen:
-    return Specimen(lambda: _trained(make(), density), use)
+    return Specimen(lambda: _trained(make(), density), use, type(make()))
 
 
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
@@ -364,14 +367,16 @@ def _specimens() -> dict[str, Specimen]:
     add("default", lambda: regressor(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/classifier", lambda: classifier(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/softmax", lambda: softmax(seed=1), use=use_frame)
-    found["new"] = Specimen(lambda: regressor(sets.L1Ball(2.0), seed=1), use_linear)
-    found["covariance"] = Specimen(_covariance, use_covariance)
-    found["covariance/shcgm"] = Specimen(lambda: _covariance(method="shcgm", trace=5.0, l1=8.0), use_covariance)
-    found["completion"] = Specimen(_completion, use_completion)
-    found["kmeans"] = Specimen(_kmeans, use_kmeans)
-    found["kmeans/shcgm"] = Specimen(lambda: _kmeans(method="shcgm"), use_kmeans)
-    found["river"] = Specimen(_river, use_river)
-    found["pipeline"] = Specimen(_pipeline, use_pipeline)
+    found["new"] = Specimen(lambda: regressor(sets.L1Ball(2.0), seed=1), use_linear, regressor)
+    found["covariance"] = Specimen(_covariance, use_covariance, covariance.SHCGMCovariance)
+    found["covariance/shcgm"] = Specimen(
+        lambda: _covariance(method="shcgm", trace=5.0, l1=8.0), use_covariance, covariance.SHCGMCovariance
+    )
+    found["completion"] = Specimen(_completion, use_completion, reco.SHCGMCompletion)
+    found["kmeans"] = Specimen(_kmeans, use_kmeans, cluster.SHCGMKMeans)
+    found["kmeans/shcgm"] = Specimen(lambda: _kmeans(method="shcgm"), use_kmeans, cluster.SHCGMKMeans)
+    found["river"] = Specimen(_river, use_river, linear_model.LogisticRegression)
+    found["pipeline"] = Specimen(_pipeline, use_pipeline, dict)
     return found
 
 

@@ -1,0 +1,268 @@
+"""Checkpoints of linear models that somebody has changed: refused by the name of what is wrong, or models that work.
+
+One test for each kind of defect that the fuzzer (`tools.soak fuzz`) has met, and a short run of the fuzzer itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fwonline import optim, sets
+from fwonline._kernels import layout, memory
+from fwonline.exceptions import CheckpointError
+from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
+from fwonline.loop import codec
+from tools.soak import fuzz
+
+
+def trained(optimizer=None, constraint=None, kind=FWRegressor, n=30, **settings):
+    model = kind(constraint or sets.L1Ball(2.0), optimizer, seed=1, **settings)
+    rng = np.random.default_rng(0)
+    for row in rng.normal(size=(n, 4)):
+        model.learn_one(dict(enumerate(row.tolist())), float(row[0]) if kind is FWRegressor else bool(row[0] > 0.0))
+    return model
+
+
+def changed(model, change):
+    """The model as it is loaded after a change to what was saved."""
+    codec.loads(codec.dumps(model))  # as it is, it loads
+    change(model)
+    return codec.loads(codec.dumps(model))
+
+
+def refused(model, change, match):
+    with pytest.raises(CheckpointError, match=match):
+        changed(model, change)
+
+
+# --- features ---
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda m: m._features.names.extend(f"x{k}" for k in range(100)), "FWRegressor._features: expected 4 features"),
+        (lambda m: m._features.names.pop(), "FWRegressor._features: expected 4 features"),
+        (lambda m: m._features.names.__setitem__(1, 0), "FeatureIndex.names: expected names that are all different"),
+        (lambda m: m._features.names.__setitem__(1, float("nan")), "FeatureIndex.names: expected names"),
+        (lambda m: m._features.names.reverse(), "ranks that are those of the features' names"),
+        (lambda m: setattr(m._features, "names", {"a": 1}), "FeatureIndex.names: expected a list"),
+    ],
+)
+def test_names_are_different_ones_and_as_many_as_the_run_has(change, match):
+    refused(trained(optim.SFW(memory=10)), change, match)
+
+
+def test_a_set_of_fixed_dimension_names_its_coordinates_by_number():
+    box = sets.Box([-1.0] * 4, [1.0] * 4)
+    refused(trained(optim.SFW(memory=10), box), lambda m: m._features.names.__setitem__(0, 7), "numbers of the coord")
+
+
+# --- integers that a compiled step follows, and loops that end ---
+
+
+@pytest.mark.parametrize("place", ["D", "INDEX", "LIVE", "HEAD", "NOISE", "SET", "LOSS_KIND", "STEP_KIND", "BATCH"])
+@pytest.mark.parametrize("value", [-3, 5000, 2**40])
+@pytest.mark.parametrize("optimizer", [lambda: optim.SFW(memory=10, batch_size=2), lambda: optim.FW(memory=10)])
+def test_single_integers_are_refused(optimizer, value, place):
+    def change(model):
+        model._run.cnt[getattr(layout, place)] = value
+
+    refused(trained(optimizer()), change, "Run|_features")
+
+
+@pytest.mark.parametrize("place", ["T", "SEEN", "SINCE", "DRAW", "N_GRADIENTS"])
+def test_counters_are_bounded(place):
+    refused(
+        trained(optim.OneSampleFW(), sets.LInfBall(1.0)),
+        lambda m: m._run.cnt.__setitem__(getattr(layout, place), 2**62),
+        "OneSampleRun.cnt: expected counts",
+    )
+
+
+@pytest.mark.parametrize("place", ["DOT", "W_SCALE", "U_SCALE", "SET_P", "STEP_A", "INTERCEPT_H"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e300])
+def test_scalars_are_numbers_that_a_run_can_have(place, value):
+    refused(trained(optim.SFW(memory=10)), lambda m: m._run.num.__setitem__(getattr(layout, place), value), r"num")
+
+
+def test_the_largest_coordinate_is_searched_among_numbers():
+    refused(trained(optim.SFW(memory=10)), lambda m: m._run.u.__setitem__(2, np.nan), "SFWRun.u: expected finite")
+
+
+def test_a_step_of_the_intercept_ends():
+    model = trained(optim.SFW(memory=10), kind=FWClassifier, intercept=True)
+    model._run.num[layout.INTERCEPT_H] = 5e-324
+    loaded = codec.loads(codec.dumps(model))
+    loaded.learn_one({0: 1.0}, False)
+    assert np.isfinite(loaded.intercept_)
+
+
+# --- arrays ---
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("v", np.zeros(3)),
+        ("v", np.zeros((64, 1))),
+        ("v", np.zeros(64, dtype=np.float32)),
+        ("v", "weights"),
+        ("rank", np.zeros(64)),
+        ("pool_idx", np.full(1024, 77, dtype=np.uint32)),
+        ("pool_val", np.full(1024, 1e200)),
+        ("rows", np.zeros((9, 3), dtype=np.int64)),
+        ("rows", np.full((10, 3), 5, dtype=np.int64)),
+        ("duals", np.full((10, 3), np.nan)),
+        ("noise", np.full(4096, 1.0)),
+        ("noise", np.full(4096, -0.5)),
+        ("indptr", np.array([0, 10**6])),
+        ("idx", np.full(64, 9, dtype=np.uint32)),
+        ("y", np.zeros(2)),
+    ],
+)
+def test_arrays_have_their_form_and_range(name, value):
+    refused(trained(optim.SFW(memory=10)), lambda m: setattr(m._run, name, value), "SFWRun")
+
+
+def test_an_array_that_may_not_be_written_is_refused():
+    refused(trained(optim.OneSampleFW()), lambda m: m._run.rank.setflags(write=False), "may be written")
+
+
+def test_samples_lie_in_the_pool_in_the_order_in_which_they_came():
+    def overlap(model):
+        model._run.rows[3, memory.START] = model._run.rows[2, memory.START]
+
+    refused(trained(optim.SFW(memory=10)), overlap, "SFWRun.rows")
+
+
+def test_arrays_that_were_one_are_separate():
+    model = trained(optim.OFW(adversarial=True))
+    model._run.total = model._run.u
+    loaded = codec.loads(codec.dumps(model))
+    assert not np.shares_memory(loaded._run.total, loaded._run.u)
+
+
+def test_swapped_lists_of_coordinates_are_refused():
+    def swap(model):
+        run = model._run
+        run.active, run.place = run.place, run.active
+
+    refused(trained(optim.OFW(adversarial=True)), swap, "AdversarialRun.active")
+    refused(trained(optim.StochasticPairwiseFW(memory=10)), swap, "StochasticPairwiseRun.active")
+
+
+# --- the point ---
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "constraint"),
+    [
+        (optim.OneSampleFW, lambda: sets.L1Ball(2.0)),
+        (optim.OneSampleFW, lambda: sets.LInfBall(1.0)),
+        (optim.SVRF, lambda: sets.L2Ball(1.0)),
+        (optim.FW, lambda: sets.KSparseBall(2, 1.0)),
+        (optim.AwayFW, sets.ProbabilitySimplex),
+        (optim.StochasticPairwiseFW, lambda: sets.L1Ball(2.0)),
+    ],
+)
+def test_a_point_outside_the_set_is_refused(optimizer, constraint):
+    refused(trained(optimizer(), constraint()), lambda m: m._run.v.__setitem__(0, 1e9), "Run")
+
+
+def test_atoms_beside_those_of_the_mixture_are_refused():
+    model = trained(optim.AwayFW(memory=10))
+    atom = sets.CoordinateAtom(0, 9.0, (4,))
+    refused(model, lambda m: m._run.active.weights.__setitem__(atom, 0.1), "AwayRun.active")
+
+
+def test_a_size_that_leaves_room_in_a_full_set_is_refused():
+    refused(
+        trained(optim.StochasticPairwiseFW(memory=10)), lambda m: m._run.num.__setitem__(layout.SIZE, 0.0), r"num\[27\]"
+    )
+
+
+# --- objects ---
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda m: setattr(m, "constraint", sets.L1Ball(9.0)), "FWRegressor._run: expected one in the model's set"),
+        (lambda m: setattr(m._run, "constraint", "l1"), "SFWRun.constraint"),
+        (lambda m: setattr(m.optimizer, "memory", 99), "a memory of 99"),
+        (lambda m: setattr(m.optimizer, "steps", 10**9), "SFW.steps"),
+        (lambda m: setattr(m.optimizer, "schedule", 0.5), "SFW.schedule"),
+        (lambda m: setattr(m._run, "loss", sets.L1Ball(1.0)), "SFWRun.loss"),
+        (lambda m: setattr(m, "_run", trained(optim.FW(memory=10))._run), "FWRegressor._run"),
+        (lambda m: setattr(m, "_classes", (1, 2)), "FWRegressor._classes"),
+        (lambda m: setattr(m, "seed", "one"), "FWRegressor.seed"),
+        (lambda m: setattr(m, "intercept", True), "FWRegressor.intercept"),
+        (lambda m: setattr(m._run.constraint, "radius", -1.0), "L1Ball has parameters that it refuses"),
+    ],
+)
+def test_parts_are_of_their_classes_and_fit_each_other(change, match):
+    refused(trained(optim.SFW(memory=10)), change, match)
+
+
+@pytest.mark.parametrize("part", [lambda m: m, lambda m: m._run, lambda m: m.constraint])
+def test_an_attribute_does_not_stand_before_a_method(part):
+    model = trained(optim.SFW(memory=10))
+    name = next(name for name in ("learn_one", "learn_buffered", "lmo") if hasattr(part(model), name))
+    vars(part(model))[name] = len
+    with pytest.raises(CheckpointError, match=name):
+        codec.loads(codec.dumps(model))
+
+
+def test_a_detector_that_does_not_work_is_refused():
+    refused(
+        trained(optim.StochasticPairwiseFW(memory=10)),
+        lambda m: setattr(m._run.detector, "_helper", 3),
+        "ADWIN._helper|StochasticPairwiseRun.detector",
+    )
+
+
+def test_the_state_of_a_batch_method_fits_its_run():
+    for change, match in (
+        (lambda m: setattr(m._run.method, "slopes", np.zeros(3)), "SVRFMethod.slopes"),
+        (lambda m: setattr(m._run.method, "total", np.zeros(50)), "SVRFMethod.total"),
+        (lambda m: setattr(m._run.method, "inner", np.full(4, 9.0)), "SVRFMethod.inner"),
+        (lambda m: setattr(m._run.method, "k", 10**6), "SVRFMethod.k"),
+        (lambda m: setattr(m._run, "method", trained(optim.SCGS())._run.method), "FiniteSumRun.method"),
+        (lambda m: setattr(m._run, "largest", 1e300), "FiniteSumRun.largest"),
+    ):
+        refused(trained(optim.SVRF(memory=10)), change, match)
+
+
+def test_a_matrix_of_classes_fits_them():
+    for change, match in (
+        (lambda m: setattr(m._run, "k", 1), "SoftmaxRun|FWSoftmax"),
+        (lambda m: setattr(m, "_classes", ("a",)), "FWSoftmax._classes"),
+        (lambda m: m._run.W.__setitem__((0, 0), 99.0), "SoftmaxRun.W"),
+    ):
+        refused(trained(kind=FWSoftmax, constraint=sets.NuclearBall(2.0)), change, match)
+
+
+# --- the fuzzer itself ---
+
+
+@pytest.mark.parametrize("name", ["regressor/sfw/l1", "regressor/away/simplex", "regressor/svrf/l2", "default"])
+def test_mutants_are_refused_or_work(name):
+    results = fuzz.fuzz([name], seed=7, count=60)
+    assert results["findings"] == []
+    assert results["mutants"] == 60
+    assert results["refused"] > 20
+    assert results["worked"] > 3
+
+
+def test_the_fuzzer_finds_what_it_looks_for(monkeypatch):
+    def use(model):
+        if model.n_samples > 0 and "seed=1" not in repr(vars(model)["seed"]):
+            np.zeros(0)[model.n_samples]
+
+    specimen = fuzz.SPECIMENS["regressor/sfw/l1"]._replace(use=use)
+    monkeypatch.setitem(fuzz.SPECIMENS, "broken", specimen)
+    assert "IndexError" in fuzz.attempt("broken", fuzz.document_of("broken").write())
+    with pytest.raises(RuntimeError, match="does not work"):
+        fuzz.fuzz(["broken"], count=3)
