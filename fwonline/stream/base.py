@@ -179,6 +179,7 @@ class Source(abc.ABC):
         """Take up the identity that a former run saw; called behind `seek`.
 
         The source makes sure that it is the same, and raises SourceError where it is not: here, or when it is read.
+        What is no identity at all is a CheckpointError.
         """
 
     @property

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fwonline.exceptions import SourceError
+from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.stream import KafkaSource
 from fwonline.stream.kafka.identity import KnownTopics, topic_id
 
@@ -111,7 +111,7 @@ def test_what_compaction_took_out_proves_nothing():
     ],
 )
 def test_an_identity_that_is_none_is_refused(state):
-    with pytest.raises(SourceError, match=r"^s: what the state says of its topics cannot be read"):
+    with pytest.raises(CheckpointError, match=r"^s: what the state says of its topics cannot be read"):
         KnownTopics("error", CURE).expect("s", state, [HERE])
 
 

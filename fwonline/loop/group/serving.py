@@ -95,7 +95,12 @@ class MergedModel:
         return is_new
 
     def _merged(self) -> Any:
-        return merge([self._models[partition] for partition in sorted(self._models)])
+        try:
+            return merge([self._models[partition] for partition in sorted(self._models)])
+        except (TypeError, ValueError):
+            raise
+        except Exception as error:  # of steps of other libraries
+            raise ValueError(f"the models cannot be merged: {type(error).__name__}: {error}") from error
 
     def _from_exchange(self, exchange: Exchange) -> bool:
         before, new = dict(self._models), set()
@@ -115,9 +120,9 @@ class MergedModel:
             if len(self._models) == 1:  # a merge with others is what shows whether it is sound
                 merge(2 * list(self._models.values()))
             self.model = self._merged()
-        except Exception as error:
+        except Exception:
             if not self._take_back(new, before):
-                raise ValueError(f"the models cannot be merged: {error}") from error
+                raise
             if self._models == before:
                 return False
             self.model = self._merged()
@@ -169,11 +174,14 @@ class MergedModel:
             if note is None or note == self._marks.get(partition) or PartitionStates.is_beginning(note):
                 continue
             try:
-                self._models[partition] = self._states.read(partition, note)["model"]
+                state = self._states.read(partition, note)
             except CheckpointError:
                 if self._states.is_there(partition, note):
                     raise
                 continue  # superseded between the two looks: the next refresh finds its successor
+            if not isinstance(state, dict) or "model" not in state:
+                raise CheckpointError(f"{partition}: this is no state of a group's worker")
+            self._models[partition] = state["model"]
             self._marks[partition] = note
             is_new = True
         return is_new

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fwonline.exceptions import SourceError
+from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.stream.kafka.client import ClientSettings, connect, kafka_python
 
 __all__ = ["KnownTopics", "messages_at", "topic_id"]
@@ -112,14 +112,14 @@ class KnownTopics:
 
         Raises
         ------
-        SourceError
+        CheckpointError
             When it cannot be understood.
 
         """
         try:
             told = msgspec.convert(state or {}, dict[str, _Known], strict=False)
         except msgspec.ValidationError as error:
-            raise SourceError(f"{name}: what the state says of its topics cannot be read: {error}") from None
+            raise CheckpointError(f"{name}: what the state says of its topics cannot be read: {error}") from None
         ids: dict[str, str] = {}
         for tp in tps:
             known = told.get(tp.topic, _Known())

@@ -23,6 +23,7 @@ SLICE = 0.2  # the longest wait for messages before the source looks whether it 
 RECONNECT = 2.0  # how long one attempt to come back may take; patience decides how many there are
 _ONE_TROUBLE = 10.0  # failures that follow one another within this time are one trouble, which patience ends
 _TRIES = 3  # failures in a row after which the client is built anew, since some of kafka-python's never heal
+_CONFIRM_AGAIN = 0.5  # after which time a topic may be another one; brokers are asked ten times a second at the most
 _CONFIRM = 1.0  # how long the brokers may take to say that a topic is still the one it was
 _TOPIC_APPEARS = 1.0  # how long a topic created a moment ago may be unknown to the broker that is asked
 
@@ -74,6 +75,7 @@ class KafkaReader:
         self._ends: dict[Any, int] = {}  # as last heard of
         self._latest: Any = None  # the message yielded last
         self._known = KnownTopics(gaps, self._cure)
+        self._confirmed = -math.inf  # when the topics were last known to be the same
         self._consumer: Any = None
         self._cluster: Any = None
         self._closed = False
@@ -272,11 +274,13 @@ class KafkaReader:
             When a topic is another one of the same name.
 
         """
-        if self._consumer is None or not self._known.ids:
+        now = clock.monotonic()
+        if self._consumer is None or not self._known.ids or now - self._confirmed < _CONFIRM_AGAIN:
             return
         told = self._cluster.request_update()
-        wait_for(told, lambda: told.is_done, clock.monotonic() + seconds, lambda: None)
+        wait_for(told, lambda: told.is_done, now + seconds, lambda: None)
         self._known.check(self._cluster)
+        self._confirmed = now
 
     def _disconnect(self) -> None:
         raise NotImplementedError("each kind of reader lets go of its consumer in its own way")
