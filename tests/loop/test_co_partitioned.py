@@ -145,10 +145,13 @@ def test_a_run_to_the_end_and_the_next_one_goes_on(pair):
             seen.append([])
             return poll()
 
+        def noted(items):  # one by one: a checkpoint amid them is of those that were taken
+            for item in items:
+                seen[-1].append(item.origin.rpartition("[")[0])
+                yield item
+
         def fed(partition, items, *rest):
-            items = list(items)
-            seen[-1].extend(item.origin.rpartition("[")[0] for item in items)
-            feed(partition, iter(items), *rest)
+            feed(partition, noted(items), *rest)
 
         source.poll, loop._feed = looked, fed
         summary = loop.run()
