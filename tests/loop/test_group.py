@@ -333,6 +333,12 @@ def board(worker):
     return group
 
 
+def turned_model():
+    other = model()
+    other.steps.move_to_end("StandardScaler")
+    return codec.dumps(other)
+
+
 def strange_model():
     other = model()
     other["StandardScaler"].means["a"] = "far"
@@ -346,13 +352,14 @@ def strange_model():
     [
         (b"nonsense", "the checkpoint is cut short"),
         (codec.dumps({"a": 1}), "expected a model, found dict"),
-        (codec.dumps(preprocessing.StandardScaler()), r"the model is of another kind: model was .*Pipeline"),
+        (codec.dumps(preprocessing.StandardScaler()), r"the model is of another kind: model was .*StandardScaler"),
         (
             codec.dumps(
                 compose.Discard("id") | preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(4.0), seed=1)
             ),
-            r"the model is of another kind: model.FWClassifier.constraint.radius was 3.0 and is 4.0 now",
+            r"the model is of another kind: model.FWClassifier.constraint.radius was 4.0 and is 3.0 now",
         ),
+        (turned_model(), "the model is of another kind: its steps are in another order"),
         (strange_model(), "unsupported operand"),
     ],
 )
@@ -450,6 +457,38 @@ def test_a_beginning_is_of_its_own_offset(worker, states):
     group.places["t[0]"] = Place({"t[0]": 5}, "fwonline new")  # as version 0.1.0 wrote it
     assert worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 15))).run().n_learned == 15
     assert committed_offset(group, states) == 20
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"kind": 7},
+        {"position": 10},
+        {"position": None},
+        {"position": {"t[0]": 10.5}},
+        {"position": {"t[1]": 10}},
+        {"counts": {"n": -1}},
+        {"pending": None},
+        {"held": ("sample", (1,))},
+        {"model": {"a": 1}},
+        {"model": preprocessing.StandardScaler()},
+        {"monitors": []},
+        {"monitors": 3},
+        {"rejections": 5},
+        {"source": None},
+    ],
+)
+def test_a_damaged_state_is_refused_and_left_where_it_is(worker, states, damage):
+    group = Group(p0=samples(30))
+    worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    state = committed(group, states) | damage
+    place = group.places["t[0]"] = Place({"t[0]": 10}, states.write("t[0]", 1, 10, state))
+    with pytest.raises(CheckpointError):
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    group.places["t[0]"] = Place({"t[0]": 10}, states.write("t[0]", 1, 10, "no state at all"))
+    with pytest.raises(CheckpointError):
+        worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
+    assert states.is_there("t[0]", place.note)
 
 
 def test_a_partition_of_another_stream_by_the_same_name_is_refused(worker, states):

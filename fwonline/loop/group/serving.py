@@ -141,9 +141,11 @@ class MergedModel:
         if not hasattr(type(model), "learn_one"):
             raise CheckpointError(f"expected a model, found {type(model).__name__}")
         kind = kind_of(model)
-        if self._kind is not None and (found := difference(self._kind, kind, "model")) is not None:
+        if self._kind is not None and (found := difference(kind, self._kind, "model", own=True)) is not None:
             raise CheckpointError(f"the model is of another kind: {found}")
-        self._kind = kind
+        if self._kind is not None and list(kind) != list(self._kind):
+            raise CheckpointError("the model is of another kind: its steps are in another order")
+        self._kind = kind if self._kind is None else self._kind
         return model
 
     def _take_back(self, new: set[str], before: dict[str, Any]) -> bool:
