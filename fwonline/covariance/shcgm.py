@@ -53,6 +53,9 @@ class SHCGMCovariance(base.Estimator, Estimate):
     with the steps, and :meth:`feasible` scales what is left away in O(1). A step asks for a few extreme eigenvectors,
     where a projection would ask for all of them.
 
+    This is half of equation 18 of [1]_, whose gradients are twice as long: the minimum is the same, and the paper's
+    beta0 = b stands for ``beta0=2 * b`` here.
+
     When to use it: with more features than samples can tell apart, when blocks of features vary together and the rest
     do not. Where none of the constraints is true of the data, river's ``EmpiricalCovariance`` is the simpler choice.
 

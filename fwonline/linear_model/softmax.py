@@ -237,7 +237,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         callback
             Called with a :class:`~fwonline.optim.base.State` after each step; a true answer ends the run.
         x0
-            Where to start, a matrix of the set, classes x features.
+            Where to start, a matrix of the set, classes x features; by default as in ``minimize`` of the optimizers.
         tol
             End when the exact Frank-Wolfe gap is at most tol, looked at every few steps at a cost of one pass each.
 

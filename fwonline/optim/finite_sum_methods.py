@@ -74,14 +74,15 @@ class SFWMethod(Memory):
 
 
 class MomentumMemoryMethod(Memory):
-    """alpha_i = alpha_i + rho_t (l'(<a_i, w_t>) - alpha_i), rho_t = (2 / (t + 8))^(2/3)."""
+    """alpha_i = alpha_i + rho_t (l'(<a_i, w_t>) - alpha_i), rho_t = c / (t + 8)^(2/3)."""
 
     def step(self, run: FiniteSumRun) -> None:
         self.start(run)
         t = steps_taken(run)
         batch = run.pick(self.optimizer.batch_size)
         alpha = self.slopes[batch]
-        r = self.renew(run, batch, alpha + (2.0 / (t + 8.0)) ** (2.0 / 3.0) * (run.sum.slopes(run.x, batch) - alpha))
+        rho = min(self.optimizer._rho() / (t + 8.0) ** (2.0 / 3.0), 1.0)
+        r = self.renew(run, batch, alpha + rho * (run.sum.slopes(run.x, batch) - alpha))
         run.frank_wolfe(r, self.optimizer._schedule(), t)
 
 
@@ -109,6 +110,13 @@ class LuFreundMethod(Memory):
             if self.sigma.size:
                 sigma[tuple(slice(0, size) for size in self.sigma.shape)] = self.sigma
             self.sigma = sigma
+
+    def start(self, run: FiniteSumRun) -> None:
+        if self.total is None and not run.is_online and self.optimizer.first_gradient:
+            self._fit(run)
+            self.sigma[...] = run.sum.rows.scores(run.x, None)
+            self.take(run, run.x)
+        super().start(run)
 
     def step(self, run: FiniteSumRun) -> None:
         self.start(run)
@@ -186,14 +194,14 @@ class OFWMethod(OneSampleMethod):
 
 
 class MomentumMethod(Method):
-    """d_t = (1 - rho_t) d_{t-1} + rho_t g_t, rho_t = 4 / (t + 8)^(2/3), g_t the mean over a batch of its own."""
+    """d_t = (1 - rho_t) d_{t-1} + rho_t g_t, rho_t = c / (t + 8)^(2/3), g_t the mean over a batch of its own."""
 
     vectors: typing.ClassVar[tuple[str, ...]] = ("d",)
     d: typing.Any
 
     def step(self, run: FiniteSumRun) -> None:
         t = steps_taken(run)
-        rho = 4.0 / (t + 8.0) ** (2.0 / 3.0)
+        rho = min(self.optimizer._rho() / (t + 8.0) ** (2.0 / 3.0), 1.0)
         g = run.sum.gradient(run.x, run.next_samples(self.optimizer.batch_size))
         self.d = rho * g if self.d is None else (1.0 - rho) * self.d + rho * g
         run.frank_wolfe(self.d, self.optimizer._schedule(), t)

@@ -87,7 +87,10 @@ class FullGradient(Optimizer):
         callback
             Called with a :class:`State` after each step; a true answer, or ``StopIteration``, ends the run.
         x0
-            Where to start, a point of the set; by default the set's own start.
+            Where to start, a point of the set. By default w = 0 where the set holds it, and in a box the point
+            nearest to it. Elsewhere, as on a simplex or in a hull, the start is the vertex that the first gradient
+            (or its estimate) asks for, not the set's ``initial_point``; ``ProjectedSGD`` projects its first step,
+            taken from 0. ``SVRF`` and ``STORC`` start at such a vertex everywhere, as their paper does.
         tol
             End when the exact Frank-Wolfe gap is at most tol. A whole gradient tells it at no cost; methods that
             sample the gradient look now and then (see their parameter ``check``).

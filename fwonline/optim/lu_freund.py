@@ -22,6 +22,7 @@ from fwonline._kernels.layout import (
     LOSS_KIND,
     LOSS_P,
     LOSS_Q,
+    N_EXACT,
     N_GRADIENTS,
     NEED_NOISE,
     NEED_POOL,
@@ -217,6 +218,12 @@ class LuFreundRun(MemoryRun):
         indptr, idx, val, y = rows
         X = sparse.csr_array((val, idx.view(np.int32), indptr), shape=(len(y), self.n_features))
         self.sigma = X @ self.weights  # sigma_0 = X w_0
+        if self.optimizer.first_gradient:
+            z = self.sigma + self.num[INTERCEPT]
+            self.duals[:, memory.ALPHA] = [self.derivative(*pair) for pair in zip(y.tolist(), z.tolist(), strict=True)]
+            memory.sum_anew(*self.core, *self.pool)
+            self.cnt[N_GRADIENTS] += len(y)
+            self.cnt[N_EXACT] += 1
         self._bind()
 
     def _enter(self, rows, i, margin, alpha, largest):
@@ -281,7 +288,9 @@ class LuFreundFW(Optimizer):
 
     Online, a new sample takes the oldest one's place with :math:`\sigma_i` its prediction; then follow ``steps``
     steps, the newest sample among the first batch. Offline :math:`\sigma = X w_0`, and the derivatives start at 0, as
-    :class:`SFW`'s do: Lu and Freund spend a whole gradient first.
+    :class:`SFW`'s and those of copt's variant ``LF`` do: Lu and Freund spend a whole gradient first
+    (``first_gradient``). :math:`\gamma_t` is what makes :math:`w_{t+1}` the mean of the atoms with the weights 2m + t;
+    copt has 4m + t + 1 in the denominator, with which they do not sum to 1, and m = n whatever the batch.
 
     When to use it: to compare. :class:`SFW` takes the derivatives at w itself, at the same cost, and mostly wins.
 
@@ -293,6 +302,9 @@ class LuFreundFW(Optimizer):
         b, the samples whose predictions follow a step, in [1, memory].
     steps
         Steps a sample, >= 1.
+    first_gradient
+        Whether :meth:`minimize` begins with the derivatives of all samples, as Lu and Freund do: n gradients. Online
+        each sample brings its own in any case.
 
     Notes
     -----
@@ -322,7 +334,9 @@ class LuFreundFW(Optimizer):
 
     _run_class = LuFreundRun
 
-    def __init__(self, memory: int = 1000, batch_size: int = 1, steps: int = 1):
+    first_gradient = False  # of checkpoints of version 0.1.0
+
+    def __init__(self, memory: int = 1000, batch_size: int = 1, steps: int = 1, first_gradient: bool = False):
         check_count("memory", memory)
         check_count("batch_size", batch_size)
         check_count("steps", steps)
@@ -331,6 +345,7 @@ class LuFreundFW(Optimizer):
         self.memory = memory
         self.batch_size = batch_size
         self.steps = steps
+        self.first_gradient = first_gradient
 
     def _schedule(self) -> Schedule:
         return _UNUSED

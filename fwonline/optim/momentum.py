@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import typing
 
 from fwonline._kernels import layout, memory, stream
@@ -53,7 +54,7 @@ class MomentumRun(StreamRun):
 
     def __init__(self, optimizer: MomentumFW, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, **kwargs)
-        self.num[layout.RHO_A : layout.RHO_C + 1] = 4.0, 8.0, 2.0 / 3.0
+        self.num[layout.RHO_A : layout.RHO_C + 1] = optimizer._rho(), 8.0, 2.0 / 3.0
         self.cnt[layout.BATCH] = optimizer.batch_size
 
     @property
@@ -100,9 +101,19 @@ class MomentumFW(Optimizer):
     memory
         None for the running average of gradients (Mokhtari et al.); a number of samples to hold, >= ``batch_size``, for
         the form with an average in each sample's derivative (Negiar et al., appendix G).
+    rho
+        c of :math:`\rho_t = \min(c / (t + 8)^{2/3}, 1)`, > 0. Where None 4, which is Mokhtari et al.'s, without a
+        memory, and :math:`2^{2/3}` with one, for :math:`\rho_t = \gamma_t^{2/3}`: the rule of copt, in whose variant
+        ``MHK`` the form with a memory is run. ``rho=4.0`` takes the paper's constant there, too: in
+        batches of 1% it ends 50 passes 2 to 8 times lower, and 2 passes up to 1.5 times higher (log loss, two data
+        sets).
 
     Notes
     -----
+    Where this departs from the paper: offline the samples come in passes, each in an order of its own (without a
+    memory), or as batches without replacement (with one), where the paper draws them independently; and the form with
+    a memory is not in it at all.
+
     Cost: the non-zeros of the samples, and on l1 balls and simplices the scan of d / 65536 maxima a step; O(d) a step
     on other sets. For a smooth convex objective the expected suboptimality is :math:`O(t^{-1/3})`.
 
@@ -122,8 +133,18 @@ class MomentumFW(Optimizer):
     ROCAUC: 9...
     """
 
-    def __init__(self, batch_size: int = 1, schedule: Schedule | None = None, memory: int | None = None):
+    rho: float | None = None  # of checkpoints of version 0.1.0
+
+    def __init__(
+        self,
+        batch_size: int = 1,
+        schedule: Schedule | None = None,
+        memory: int | None = None,
+        rho: float | None = None,
+    ):
         check_count("batch_size", batch_size)
+        if rho is not None and not 0.0 < rho < math.inf:
+            raise ValueError(f"rho must be a positive finite number, or None, got {rho!r}")
         if memory is not None:
             check_count("memory", memory)
             if batch_size > memory:
@@ -131,6 +152,13 @@ class MomentumFW(Optimizer):
         self.batch_size = batch_size
         self.schedule = schedule
         self.memory = memory
+        self.rho = rho
+
+    def _rho(self) -> float:
+        """c of rho_t = c / (t + 8)^(2/3)."""
+        if self.rho is not None:
+            return float(self.rho)
+        return 4.0 if self.memory is None else 2.0 ** (2.0 / 3.0)
 
     @property
     def _run_class(self) -> type:  # type: ignore[override]

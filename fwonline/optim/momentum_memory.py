@@ -106,8 +106,7 @@ class MomentumMemoryRun(MemoryRun):
 
     def __init__(self, optimizer: MomentumFW, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, capacity=optimizer.memory or 1, **kwargs)
-        # rho_t = (2 / (t + 8))^(2/3)
-        self.num[layout.RHO_A : layout.RHO_C + 1] = 2.0 ** (2.0 / 3.0), 8.0, 2.0 / 3.0
+        self.num[layout.RHO_A : layout.RHO_C + 1] = optimizer._rho(), 8.0, 2.0 / 3.0
         self.cnt[BATCH] = optimizer.batch_size
         self.cnt[STEPS] = 1
         self.batch = np.zeros(optimizer.batch_size, dtype=np.int64)

@@ -392,6 +392,8 @@ class OFW(Optimizer):
 
     Notes
     -----
+    Offline the rounds' samples come in passes over the data, each in an order of its own.
+
     Cost of a round: with statistics O(non-zeros^2 + d) on l1 balls and simplices and O(d^2) on other sets; with samples
     the non-zeros of all that is kept; by recursion the non-zeros of the sample. Memory: 8 d^2 bytes, or the samples.
     With ``adversarial``: the non-zeros of the sample and of w on l1 balls and simplices, O(d) on other sets.

@@ -107,6 +107,9 @@ class OneSampleFW(Optimizer):
     The ``gap`` of a step is that of :math:`d_t`, and no bound of the objective's: see
     :class:`fwonline.monitors.Gap`.
 
+    Offline the samples come in passes over the data, each in an order of its own, where the papers draw them
+    independently.
+
     Cost: the non-zeros of the sample, twice its derivative, and on l1 balls and simplices the scan of d / 65536
     maxima; O(d) on other sets. For a smooth convex objective and i.i.d. samples the expected suboptimality is, up to
     logarithms, :math:`O(t^{-1/2})` with alpha = 1, and so is the average regret (Xie et al., ORGFW); with alpha = 2/3

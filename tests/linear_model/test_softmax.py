@@ -108,6 +108,18 @@ def test_sfw_and_one_sample_steps_equal_their_formulas():
             np.testing.assert_allclose(model._run.weights, W[:seen], atol=1e-9)
 
 
+def test_lu_freund_begins_with_a_whole_gradient():
+    X, y = data()
+    problem, ball = oracles.Problem(X, y, "softmax"), SETS["l2"]
+    model = FWSoftmax(ball, optim.LuFreundFW(batch_size=3, first_gradient=True), seed=3)
+    seen = []
+    result = model.minimize(X, y, steps=2, callback=lambda state: seen.append((state.x, state.gap)) and None)
+    start = problem.full(np.zeros((3, 5)))
+    np.testing.assert_allclose(seen[0][0], ball.lmo(start).to_dense(), atol=1e-10)  # gamma_0 = 1
+    assert seen[0][1] == pytest.approx(-ball.lmo(start).dot(start))
+    assert (result.n_gradients, result.n_exact_gradients) == (120 + 6, 1)
+
+
 def test_projected_mini_batches_equal_their_formula():
     X, y = data()
     problem, ball = oracles.Problem(X, y, "softmax"), SETS["l2"]

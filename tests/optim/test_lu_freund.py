@@ -66,8 +66,10 @@ class LuFreundOracle(Oracle):
         self.w = (1.0 - gamma) * self.w + gamma * s
         self.t += 1
 
-    def offline(self, X, y, count):
+    def offline(self, X, y, count, first_gradient=False):
         self.slots = [[x, label, float(x @ self.w), 0.0] for x, label in zip(X, y, strict=True)]
+        for slot in self.slots if first_gradient else ():
+            slot[3] = self.loss.gradient(slot[1], slot[2] + self.b)
         for _ in range(count):
             self.draws.need(self.batch_size)
             self.algorithm(self.draws.batch(len(self.slots), self.batch_size))
@@ -75,13 +77,19 @@ class LuFreundOracle(Oracle):
 
 
 class MomentumMemoryOracle(SFWOracle):
-    """alpha_i <- alpha_i + rho (f_i' - alpha_i), rho = gamma^(2/3), gamma = 2 / (t + 8)."""
+    """alpha_i <- alpha_i + rho (f_i' - alpha_i), rho = gamma^(2/3), gamma = 2 / (t + 8); or rho = c / (t + 8)^(2/3)."""
+
+    c = 2.0 ** (2.0 / 3.0)
 
     def renew(self, batch):
-        rho = (2.0 / (self.t + 8.0)) ** (2.0 / 3.0)
+        rho = min(self.c / (self.t + 8.0) ** (2.0 / 3.0), 1.0)
         for i in batch:
             x, y, alpha = self.slots[i]
             self.slots[i][2] = alpha + rho * (self.slope(x, y) - alpha)
+
+
+class PaperMomentumOracle(MomentumMemoryOracle):
+    c = 4.0
 
 
 EIGHT = Harmonic(offset=8.0)
@@ -95,6 +103,11 @@ ALGORITHMS = {
     "momentum": (
         lambda: optim.MomentumFW(batch_size=3, memory=9),
         lambda *a, **k: MomentumMemoryOracle(*a, memory=9, batch_size=3, **k),
+        EIGHT,
+    ),
+    "momentum-paper": (
+        lambda: optim.MomentumFW(batch_size=3, memory=9, rho=4.0),
+        lambda *a, **k: PaperMomentumOracle(*a, memory=9, batch_size=3, **k),
         EIGHT,
     ),
     "momentum-1": (
@@ -133,7 +146,7 @@ def test_online(algorithm, where, loss):
 
 @pytest.mark.parametrize("loss", [river_optim.losses.Log(), river_optim.losses.Squared(), OwnSquared()])
 @pytest.mark.parametrize("where", ["l1", "l2", "simplex", "linf"])
-@pytest.mark.parametrize("algorithm", ["lf-replays", "momentum"])
+@pytest.mark.parametrize("algorithm", ["lf-replays", "momentum", "momentum-paper"])
 def test_offline(algorithm, where, loss):
     make, oracle, schedule = ALGORITHMS[algorithm]
     X, y = stream(n=40, density=0.6, labels=isinstance(loss, river_optim.losses.Log))
@@ -142,6 +155,32 @@ def test_offline(algorithm, where, loss):
     result = optimizer.minimize(sparse.csr_array(X), y, loss=loss, constraint=SETS[where], steps=200, seed=8)
     np.testing.assert_allclose(result.x, literal.offline(X, y, 200), rtol=0, atol=1e-10)
     assert (result.nit, result.n_gradients, result.n_lmo) == (200, 200 * optimizer.batch_size, 200)
+
+
+@pytest.mark.parametrize("loss", [river_optim.losses.Log(), OwnSquared()], ids=["log", "own"])
+@pytest.mark.parametrize("where", ["l1", "l2", "simplex"])
+def test_a_whole_gradient_comes_first_as_in_the_paper(where, loss):
+    X, y = stream(n=40, density=0.6, labels=isinstance(loss, river_optim.losses.Log))
+    literal = LuFreundOracle(SETS[where], loss, None, D, memory=40, batch_size=3, seed=8)
+    optimizer = optim.LuFreundFW(batch_size=3, first_gradient=True)
+    result = optimizer.minimize(sparse.csr_array(X), y, loss=loss, constraint=SETS[where], steps=150, seed=8)
+    np.testing.assert_allclose(result.x, literal.offline(X, y, 150, first_gradient=True), rtol=0, atol=1e-10)
+    assert (result.n_gradients, result.n_exact_gradients) == (40 + 150 * 3, 1)
+
+
+def test_the_steps_are_those_of_a_weighted_mean_of_atoms():
+    """Lu and Freund's gamma_t gives atom i the weight (2n + i) of their sum."""
+    X, y = stream(n=20)
+    seen = []
+    optim.LuFreundFW().minimize(
+        X, y, constraint=SETS["l1"], steps=12, seed=0, callback=lambda state: seen.append(state.x) and None
+    )
+    gammas = [2.0 * (40 + t) / ((t + 1.0) * (80 + t)) for t in range(12)]
+    before = [np.zeros(D), *seen[:-1]]
+    atoms = [(new - (1.0 - g) * old) / g for new, old, g in zip(seen, before, gammas, strict=True)]
+    weights = 40.0 + np.arange(12)
+    np.testing.assert_allclose(seen[-1], weights @ np.array(atoms) / weights.sum(), atol=1e-12)
+    np.testing.assert_allclose(np.abs(atoms[1:]).sum(axis=1), SETS["l1"].radius, atol=1e-9)
 
 
 WIDE = {
