@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 
 __all__ = ["Early", "Pending", "Question"]
 
+# A time that is further from the others than so many times the wait is none until a second one is like it: one wrong
+# clock would else give up every question that follows.
+_FAR = 100
+
 
 class Question(NamedTuple):
     """A sample without its target, as it was predicted.
@@ -62,8 +66,9 @@ class Pending:
     max_items
         After how many further items of the stream a question is given up; None for never.
     max_seconds
-        After how much event time a question is given up; None for never. Event time is the latest seen. Questions that
-        came out of order are given up when their turn comes, never too early.
+        After how much event time a question is given up; None for never. Event time is the latest seen, but for one
+        that is more than a hundred times `max_seconds` away from it: that counts when the next one confirms it.
+        Questions that came out of order are given up when their turn comes, never too early.
     max_early
         How many answers may wait for a question that is still to come; they are given up as questions are.
 
@@ -77,6 +82,7 @@ class Pending:
         self.questions: dict[Hashable, Question] = {}
         self.early: dict[Hashable, Early] = {}
         self.now: float | None = None
+        self._far: float | None = None  # the time of the item before, where it was far from all others
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -110,9 +116,20 @@ class Pending:
 
     def expire(self, n: int, time: float | None) -> tuple[int, int]:
         """Give up what has waited too long, at item `n` and its event time; return how many questions and answers."""
-        if time is not None and (self.now is None or time > self.now):
-            self.now = time
+        if time is not None:
+            self._advance(time)
         return self._expire(self.questions, n), self._expire(self.early, n)
+
+    def _advance(self, time: float) -> None:
+        if self.now is None or not self._is_far(time, self.now):
+            self.now, self._far = time if self.now is None else max(self.now, time), None
+        elif self._far is not None and not self._is_far(time, self._far):
+            self.now, self._far = max(time, self._far), None
+        else:
+            self._far = time
+
+    def _is_far(self, time: float, from_time: float) -> bool:
+        return self.max_seconds is not None and abs(time - from_time) > _FAR * self.max_seconds
 
     def _expire(self, waiting: dict[Hashable, Any], n: int) -> int:
         n_expired = 0
@@ -124,7 +141,7 @@ class Pending:
                 self.max_seconds is not None
                 and since.time is not None
                 and self.now is not None
-                and self.now - since.time > self.max_seconds
+                and (self.now - since.time > self.max_seconds or self._is_far(since.time, self.now))
             )
             if not too_many and not too_late:
                 break
@@ -136,12 +153,13 @@ class Pending:
         """What a checkpoint keeps: plain values."""
         return {
             "now": self.now,
+            "far": self._far,
             "questions": {key: tuple(asked) for key, asked in self.questions.items()},
             "early": {key: tuple(answer) for key, answer in self.early.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a former run's questions."""
-        self.now = state["now"]
+        self.now, self._far = state["now"], state.get("far")
         self.questions = {key: Question(*asked) for key, asked in state["questions"].items()}
         self.early = {key: Early(*answer) for key, answer in state.get("early", {}).items()}

@@ -237,6 +237,31 @@ def test_a_time_that_is_none_does_not_stop_the_clock_of_questions(time):
     assert (summary.n_expired, summary.n_pending) == (1, 1)
 
 
+@pytest.mark.parametrize("place", [0, 1, 7, 8])
+@pytest.mark.parametrize("time", [1e300, 4e9, -1e300, 10**200])
+def test_a_wrong_clock_does_not_give_up_the_questions_of_others(place, time, tmp_path):
+    items = []
+    for i in range(20):
+        items += [Sample({"a": 1.0}, None, key=i, time=10.0 * i), Sample({}, 1.0, key=i, time=10.0 * i + 5)]
+    items.insert(20, Sample({"a": 1.0}, None, key="never answered", time=100.0))
+    items.insert(2 * place, Sample({"a": 1.0}, None, key="wrong", time=time))
+    options = {"on_error": "skip", "expire_seconds": 20.0, "checkpoint": tmp_path / "c"}
+    for limit in (*range(1, 2 * place + 4), None):
+        summary = EventLoop(items, regressor(), **options).run(limit)
+    assert summary.n_learned == 20
+    assert (summary.n_pending, summary.n_expired, summary.n_rejected) == (0, 2, {})
+
+
+def test_a_clock_that_jumps_and_stays_there_counts():
+    def ask(key, time):
+        return Sample({"a": 1.0}, None, key=key, time=time)
+
+    year = 3e7  # the stream of last year, and the stream of this
+    items = [ask(1, 0.0), ask(2, 1.0), ask(3, year), ask(4, year + 1.0), Sample({}, 1.0, key=3, time=year + 2.0)]
+    summary = EventLoop(items, regressor(), expire_seconds=20.0).run()
+    assert (summary.n_learned, summary.n_pending, summary.n_expired) == (1, 1, 2)
+
+
 def test_a_key_that_cannot_be_looked_up_is_rejected():
     items = [*good(3), Sample({"a": 1.0}, None, key=([1],)), Sample({"a": 1.0}, 1.0, key=([1],)), *good(3)]
     summary = EventLoop(items, regressor(), on_error="skip").run()
