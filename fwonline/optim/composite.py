@@ -89,6 +89,7 @@ class CompositeState:
 
     def __post_init__(self) -> None:
         self.direction = np.zeros_like(self.x)
+        self._counted = self.objective.n_gradients  # by those who used the objective before
         self._lmo_rng = self.rng.spawn(1)[0]
         has_dual = [self.dual_bound > 0.0 and term.is_constraint for term in self.terms]
         self.duals: list[Array | None] = [
@@ -107,8 +108,8 @@ class CompositeState:
 
     @property
     def n_gradients(self) -> int:
-        """Gradients asked for; a whole one counts as many as there are components."""
-        return self.objective.n_gradients
+        """Gradients asked for in this run; a whole one counts as many as there are components."""
+        return self.objective.n_gradients - self._counted
 
     def smoothed_gradient(self, beta: float) -> Array | float:
         """sum_i A_i^T (z_i - prox_{beta g_i}(z_i)) / beta; z_i = A_i x, with a dual A_i x + beta y_i."""

@@ -189,6 +189,7 @@ class OFWMethod(OneSampleMethod):
         else:
             self.plays.extend(newest.tolist())
             self.d = run.sum.gradient(run.x, np.array(self.plays))
+            run.cnt[layout.N_EXACT] += 1  # of F_t, whose samples these are
         self.old = run.x.copy()
         run.frank_wolfe(self.d, self.optimizer._schedule(), steps_taken(run))
 

@@ -35,6 +35,11 @@ class Objective:
         How many components there are.
     value
         ``value(x)``: f(x), for the result's ``fun``.
+
+    Attributes
+    ----------
+    n_gradients
+        Gradients given since it was made, to whichever runs asked; a run's result counts its own alone.
     """
 
     def __init__(

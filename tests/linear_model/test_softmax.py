@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from river import checks
+from river import optim as river_optim
 from scipy import sparse
 
 from fwonline import optim, sets
@@ -392,3 +393,16 @@ def test_monitors_read_it_and_a_regret_is_refused_at_once():
     assert feasibility.get()["violation_worst"] <= 1e-9
     with pytest.raises(TypeError, match="Regret compares models of one score a sample"):
         Regret().update(int(label), 0, x=sample, model=model)
+
+
+def test_ofw_counts_the_exact_gradients_of_what_was_played():
+    """As on vectors: exact while the memory holds all samples, none beyond."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    for memory, steps, exact in ((100, 30, 30), (10, 30, 10)):
+        matrix = FWSoftmax(sets.NuclearBall(4.0), optim.OFW(memory=memory), seed=1).minimize(X, y, steps=steps)
+        vector = optim.OFW(memory=memory).minimize(
+            X, y, loss=river_optim.losses.Log(), constraint=sets.L1Ball(4.0), steps=steps, seed=1
+        )
+        assert matrix.n_exact_gradients == vector.n_exact_gradients == exact

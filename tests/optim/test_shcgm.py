@@ -341,3 +341,14 @@ def test_they_clone_and_print():
     for optimizer in (optim.SHCGM(2.0), optim.HCGM(), optim.HSAGFW(batch_size=3), optim.S3CCM()):
         assert repr(optimizer.clone()) == repr(optimizer)
     assert repr(optim.SHCGM(2.0)) == "SHCGM(beta0=2.0, lmo_tol=1e-08, lmo_share=None, dual_bound=0.0)"
+
+
+@pytest.mark.parametrize("cls", [optim.SHCGM, optim.HCGM, optim.HSAGFW])
+def test_an_objective_used_again_counts_from_the_start(cls):
+    problem = Problem()
+    objective = objective_of(problem)
+    settings = {"constraint": sets.L1Ball(RADIUS), "terms": terms_of(problem), "shape": 8, "steps": 5, "seed": 4}
+    first, second = (cls(0.3).minimize_composite(objective, **settings) for _ in range(2))
+    assert first.n_gradients == second.n_gradients == 5 * (20 if cls is optim.HCGM else 1)
+    assert objective.n_gradients == 2 * first.n_gradients
+    np.testing.assert_array_equal(first.x, second.x)
