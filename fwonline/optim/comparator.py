@@ -15,8 +15,12 @@ the set's oracle. Neither bound depends on how well a method converged, so the b
 the iterations only make it narrow.
 
 Method: accelerated projected gradient with backtracking and restarts on sets with a projection; on others the atoms
-found by the oracle, fully corrected by the same method over their mixtures. A quadratic on which the former stalls,
-because its features differ much in scale, goes on with the latter, whose mixtures are then found exactly.
+found by the oracle, fully corrected by the same method over their mixtures. Where features differ much in scale, or
+lie far from 0 on one side, the former takes as many iterations as the ratio of the two says. A quadratic that it has
+not finished in half of the iterations goes on with the latter, whose mixtures are then found exactly (in an l2 ball by
+the eigenvectors of the quadratic); another loss of at most 256 features goes on with Newton's steps, whose quadratic
+models are minimised over the set in that way. Neither sees scales or offsets. With more features than that the bracket
+may stay wide: centre and scale them.
 
 Losses with kinks are replaced by their Moreau envelopes, which come closer as the bracket closes. The slopes of an
 envelope are slopes of the loss itself, at the points :math:`u_i` where the envelope takes its minimum, so the lower
@@ -38,7 +42,7 @@ import scipy.sparse
 from river.optim.losses import Squared
 
 from fwonline import losses
-from fwonline.sets import ConvexSet, ProbabilitySimplex
+from fwonline.sets import ConvexSet, L2Ball, ProbabilitySimplex
 
 if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,11 +51,13 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["Bracket", "best_fixed_point", "best_fixed_point_quadratic"]
 
-_PERFECT = 1e-3  # a fit this much better than the start's is as good as perfect: precision is relative to no less
+_PERFECT = 1e-3  # a fit this much better than the best constant's is as good as perfect: precision asks for no less
 _FEW = 256  # features for which sums of products replace the samples of the squared loss
 _PATIENCE = 1000  # iterations in which the bracket must have shrunk by a tenth
 _ATOM_PATIENCE = 20  # the same where an iteration solves a small problem
 _QUADRATIC_PATIENCE = 200  # the same where another method can go on
+_POLISH = 10  # iterations after a mixture that was found exactly
+_TINY = 1e-9  # the same as _PERFECT where only the value at the start is known, whatever the features' offsets
 
 
 class Bracket(typing.NamedTuple):
@@ -131,6 +137,29 @@ class _Samples:
         weighted = self.p * alpha
         return _Tangent(at_contact + half, self.XT @ weighted, at_contact - float(weighted @ u), half)
 
+    def constant(self) -> float:
+        """The mean loss of the best constant prediction, found to a few digits: what a fit is measured by."""
+        z = np.zeros_like(self.y)
+        low, high = min(float(self.y.min()), -20.0), max(float(self.y.max()), 20.0)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            slope = float(self.p @ self.slope(self.y, z + middle))
+            low, high = (low, middle) if slope > 0.0 else (middle, high)
+        return float(self.p @ self.f(self.y, z + middle))
+
+    def curvature(self, z: Array) -> Array:
+        """X' f'' X, with the slope's change over a short way for f''."""
+        h = np.maximum(1e-4 * (1.0 + np.abs(z)), 0.5 * self.mu)
+        bend = np.maximum(self._contact(z + h)[0] - self._contact(z - h)[0], 0.0) / (2.0 * h)
+        weighted = self.p * bend
+        X = self.X.multiply(weighted[:, None]).tocsr() if scipy.sparse.issparse(self.X) else self.X * weighted[:, None]
+        H = self.XT @ X
+        H = H.toarray() if scipy.sparse.issparse(H) else H
+        H = 0.5 * (H + H.T)
+        # Where no sample bends, as between the kinks, a step must not be without bounds.
+        H[np.diag_indices(len(H))] *= 1.0 + 1e-9
+        return H
+
     def quadratic(self) -> _Quadratic:
         """The same function from the sums of squares and products, for the squared loss."""
         scaled = self.X.multiply(self.p[:, None]).tocsr() if scipy.sparse.issparse(self.X) else self.X * self.p[:, None]
@@ -186,7 +215,9 @@ class _Quadratic:
             system = np.zeros((k + 1, k + 1))
             system[:k, :k] = self.H[np.ix_(used, used)] / np.outer(size, size)
             system[k, :k] = system[:k, k] = size.min() / size
-            solution = np.linalg.lstsq(system, np.append(self.b[used] / size, size.min()), rcond=None)[0]
+            wanted = np.append(self.b[used] / size, size.min())
+            solution = np.linalg.lstsq(system, wanted, rcond=None)[0]
+            solution += np.linalg.lstsq(system, wanted - system @ solution, rcond=None)[0]  # what rounding left
             affine = np.zeros(start.size)
             affine[used] = solution[:k] / size
             leaving = used & (affine <= 0)
@@ -228,14 +259,16 @@ class _Search:
         target: float = 0.0,
         max_iter: int,
         patience: int,
+        scale: float | None = None,
     ):
         self.objective, self.constraint = objective, constraint
         self.tol, self.target, self.max_iter, self.patience = tol, target, max_iter, patience
         self.w, self.z = w, objective.image(w)
         self.upper = objective.value(w, self.z)
         self.lower = -np.inf
+        self.solved, self.least = w, np.inf  # of the points solved for that of the least gap
         self.nit = 0
-        self._floor = _PERFECT * abs(self.upper)
+        self._floor = _TINY * abs(self.upper) if scale is None else _PERFECT * min(abs(scale), abs(self.upper))
         self._checked, self._width = 0, np.inf
         if objective.kinks is not None and objective.mu == 0.0:
             # An envelope of this width is lower than its loss by a tenth of what there is to lose.
@@ -247,6 +280,18 @@ class _Search:
         value = self.objective.value(w, z)
         if value < self.upper:
             self.w, self.z, self.upper = w, z, value
+
+    def try_out(self, w: Array) -> None:
+        """Take a point that was solved for, and its tangent even where its value is no better in the numbers at hand.
+
+        Where the function is steep one way, a value says little of how exact a point is, and its gradient much.
+        """
+        z = self.objective.image(w)
+        tangent = self.objective.tangent(w, z)
+        gap = self.touch(tangent)
+        if gap < self.least:
+            self.solved, self.least = w, gap
+        self.offer(w, z)
 
     def touch(self, tangent: _Tangent) -> float:
         """Raise the lower bound by a tangent; return the Frank-Wolfe gap of the smooth function at its point."""
@@ -281,8 +326,9 @@ class _Search:
             self._checked, self._width = self.nit, self.width
         return False
 
-    def go_on(self, patience: int) -> None:
+    def go_on(self, patience: int, max_iter: int) -> None:
         """Give another method its chance, from the best point and with the bounds reached."""
+        self.max_iter = max_iter
         self.patience, self._checked, self._width = patience, self.nit, np.inf
 
     def bracket(self) -> Bracket:
@@ -344,12 +390,15 @@ def _by_atoms(search: _Search) -> None:
         atom = search.constraint.lmo(tangent.gradient).to_dense()
         atoms, mixing = np.column_stack((atoms, atom)), np.append(mixing, 0.0)
         mixed = objective.over(atoms)
+        if isinstance(mixed, _Quadratic):
+            mixing = mixed.best_mixture(mixing)
+            search.try_out(atoms @ mixing)
         inner = _Search(
             mixed,
             ProbabilitySimplex(),
-            mixed.best_mixture(mixing) if isinstance(mixed, _Quadratic) else mixing,
+            mixing,
             target=0.1 * search.width,
-            max_iter=_PATIENCE,
+            max_iter=_POLISH if isinstance(mixed, _Quadratic) else _PATIENCE,
             patience=_PATIENCE,
         )
         _accelerate(inner)
@@ -360,8 +409,84 @@ def _by_atoms(search: _Search) -> None:
         search.offer(w, objective.image(w))
 
 
+def _of_quadratic(search: _Search) -> None:
+    """A quadratic function over a set: in an l2 ball by its eigenvectors, elsewhere by mixtures of atoms."""
+    objective, constraint = search.objective, search.constraint
+    assert isinstance(objective, _Quadratic)
+    if type(constraint) is L2Ball:
+        search.try_out(_best_in_ball(objective, constraint.radius))
+        search.nit += 1
+    elif np.isfinite(size := float(np.abs(np.diag(objective.H)).max())) and size > 0.0:
+        # Where the set does not bind, no mixture of atoms is as exact as the equations themselves.
+        scale = np.sqrt(np.maximum(np.diag(objective.H), 1e-16 * size))
+        w = np.linalg.lstsq(objective.H / np.outer(scale, scale), objective.b / scale, rcond=None)[0] / scale
+        if constraint.violation(w) == 0.0:
+            search.try_out(w)
+    if not search.narrow:
+        _by_atoms(search)
+
+
+def _best_in_ball(objective: _Quadratic, radius: float) -> Array:
+    """The least point of a quadratic in an l2 ball: (H + shift) w = b with the shift that brings w into it."""
+    values, vectors = np.linalg.eigh(objective.H)
+    values = np.maximum(values, np.finfo(float).eps * max(float(values[-1]), np.finfo(float).tiny))
+    b = vectors.T @ objective.b
+    low, high = 0.0, float(np.linalg.norm(b)) / radius
+    if np.linalg.norm(b / values) > radius:
+        while high - low > 1e-15 * high:
+            shift = 0.5 * (low + high)
+            if shift in (low, high):
+                break
+            low, high = (shift, high) if np.linalg.norm(b / (values + shift)) > radius else (low, shift)
+        values = values + high
+    w = vectors @ (b / values)
+    return w * min(1.0, radius / float(np.linalg.norm(w))) if w.any() else w
+
+
+def _by_newton(search: _Search) -> None:
+    """Newton's steps on samples of few features: a quadratic model, its best point of the set, and the best way there.
+
+    Neither the scale of features nor how far they lie from 0 plays a part.
+    """
+    objective = search.objective
+    assert isinstance(objective, _Samples)
+    w, z = search.w, search.z
+    while True:
+        tangent = objective.tangent(w, z)
+        gap = search.touch(tangent)
+        if search.done():
+            return
+        search.nit += 1
+        if search.sharpen(gap, tangent.blur):
+            tangent = objective.tangent(w, z)
+        H = objective.curvature(z)
+        model = _Quadratic(H, H @ w - tangent.gradient, 0.0)
+        patience = max(_ATOM_PATIENCE, w.size)
+        inner = _Search(
+            model, search.constraint, w, target=0.05 * max(gap, 0.0), max_iter=4 * patience, patience=patience
+        )
+        _of_quadratic(inner)
+        step, way = inner.solved - w, objective.image(inner.solved) - z
+        low, high, t = 0.0, 1.0, 1.0
+        while low < high and high - low > 1e-9 * high:  # the smooth function's slope along the way rises
+            slope = float(objective.p @ (objective._contact(z + t * way)[0] * way))
+            low, high = (low, t) if slope > 0.0 else (t, high)
+            t = 0.5 * (low + high)
+        if not low > 0.0:
+            return
+        w, z = w + low * step, z + low * way
+        search.offer(w, z)
+
+
 def _solve(
-    objective: _Samples | _Quadratic, constraint: ConvexSet, d: int, *, x0: ArrayLike | None, tol: float, max_iter: int
+    objective: _Samples | _Quadratic,
+    constraint: ConvexSet,
+    d: int,
+    *,
+    x0: ArrayLike | None,
+    tol: float,
+    max_iter: int,
+    scale: float | None = None,
 ) -> Bracket:
     if not tol >= 0:
         raise ValueError(f"tol must be a number >= 0, got {tol!r}")
@@ -381,14 +506,22 @@ def _solve(
             )
     with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not finite, and is taken back
         patience = _QUADRATIC_PATIENCE if isinstance(objective, _Quadratic) else _PATIENCE
-        search = _Search(objective, constraint, start, tol=tol, max_iter=max_iter, patience=patience)
+        another = isinstance(objective, _Quadratic) or d <= _FEW
+        first = max(1, max_iter // 2) if constraint.can_project and another else max_iter
+        search = _Search(objective, constraint, start, tol=tol, max_iter=first, patience=patience, scale=scale)
         if not objective.tangent(search.w, search.z).is_finite:
             raise ValueError(f"the loss is not finite at the start, whose largest entry is {np.abs(start).max():g}")
         if constraint.can_project:
             _accelerate(search)
         if not constraint.can_project or (isinstance(objective, _Quadratic) and not search.narrow):
-            search.go_on(max(_ATOM_PATIENCE, min(d, _FEW)))
-            _by_atoms(search)
+            search.go_on(max(_ATOM_PATIENCE, min(d, _FEW)), max_iter)
+            if isinstance(objective, _Quadratic):
+                _of_quadratic(search)
+            else:
+                _by_atoms(search)
+        if isinstance(objective, _Samples) and d <= _FEW and constraint.can_project and not search.narrow:
+            search.go_on(_ATOM_PATIENCE, max_iter)
+            _by_newton(search)
     return search.bracket()
 
 
@@ -422,8 +555,8 @@ def best_fixed_point(
     constraint
         The set, a `fwonline.sets` object.
     tol
-        Ends the search once `upper - lower` is at most `tol` times the objective found, or times a thousandth of the
-        objective at the start where that is more, so that a perfect fit ends too.
+        Ends the search once `upper - lower` is at most `tol` times the objective found, or times a thousandth of that
+        of the best constant prediction where that is more, so that a perfect fit ends too.
     max_iter
         Most iterations. The search also ends when the bracket shrinks by less than a tenth in a thousand iterations.
     x0
@@ -467,10 +600,10 @@ def best_fixed_point(
             raise ValueError("sample_weight must not be negative, and not all 0")
     samples = _Samples(X, targets, weight, loss)
     if type(loss) is Squared and d <= min(_FEW, n):
-        best = _solve(samples.quadratic(), constraint, d, x0=x0, tol=tol, max_iter=max_iter)
+        best = _solve(samples.quadratic(), constraint, d, x0=x0, tol=tol, max_iter=max_iter, scale=samples.constant())
         upper = max(samples.value(best.x, samples.image(best.x)), best.lower)  # without what cancels in the sums
         return best._replace(upper=upper, gap=upper - best.lower)
-    return _solve(samples, constraint, d, x0=x0, tol=tol, max_iter=max_iter)
+    return _solve(samples, constraint, d, x0=x0, tol=tol, max_iter=max_iter, scale=samples.constant())
 
 
 def best_fixed_point_quadratic(

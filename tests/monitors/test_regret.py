@@ -12,6 +12,7 @@ from river import linear_model, optim, preprocessing
 
 from fwonline import datasets, losses, monitors, sets
 from fwonline.exceptions import SampleError
+from fwonline.monitors import regret as regret_module
 
 Sample = collections.namedtuple("Sample", "indices values y prediction loss n_features")
 
@@ -271,3 +272,23 @@ def test_a_pipeline_is_measured_after_its_transforms():
         seen.append(list(model["Estimator"].last_sample.values))
         monitor.update(y, 0.0, x=large, model=model)
     np.testing.assert_array_equal(monitor._rows.matrix(3).toarray(), seen)
+
+
+def test_features_far_from_zero_leave_the_interval_narrow():
+    """Offset by 1e4, kept as samples and as sums of products."""
+    rng = np.random.default_rng(4)
+    for fold in (1 << 18, 600):
+        monitor = monitors.Regret(optim.losses.Squared(), sets.L1Ball(3.0))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(regret_module, "_FOLD", fold)
+            for _ in range(300):
+                centred = rng.normal(size=4)
+                x = dict(enumerate((centred + 1e4).tolist()))
+                y = sum(x.values()) * 0.5 + 0.3 * float(rng.normal())
+                monitor.update(y, y + 1.0, x=x)
+            monitor.finish()
+        assert (monitor._sums is not None) == (fold == 600)
+        said = monitor.get()
+        # The plays are off by 1, the best fixed point by 0.3.
+        assert 150.0 < said["regret_lo"] <= said["regret_hi"] < 300.0
+        assert said["regret_hi"] - said["regret_lo"] < 1.0

@@ -10,6 +10,7 @@ import scipy.sparse
 from river import optim
 
 from fwonline import datasets, losses, sets
+from fwonline.optim import comparator
 from fwonline.optim.comparator import best_fixed_point, best_fixed_point_quadratic
 
 SETS = [
@@ -305,3 +306,36 @@ def test_features_of_very_different_scales(constraint):
     assert constraint.contains(best.x)
     value, _ = losses.vector_loss(optim.losses.Squared())
     assert min(value(y, X @ w).mean() for w in feasible(constraint, 12, rng)) >= best.lower
+
+
+@pytest.mark.parametrize("constraint", [sets.L1Ball(3.0), sets.L2Ball(3.0)], ids=["l1", "l2"])
+@pytest.mark.parametrize("name", ["squared", "log", "absolute"])
+def test_features_far_from_zero_leave_the_bracket_narrow(name, constraint):
+    """Offset by 1e4, their common direction is 1e8 times as steep as all others."""
+    rng = np.random.default_rng(2)
+    centred = rng.normal(size=(300, 4))
+    w = np.array([1.0, -1.0, 0.5, 0.0])
+    z = centred @ w
+    X = centred + 1e4
+    if name == "log":
+        y = (rng.random(300) < 1.0 / (1.0 + np.exp(-2.0 * z))).astype(float)
+    else:
+        y = X @ w + 0.3 * rng.normal(size=300)
+    loss = {"squared": optim.losses.Squared(), "log": optim.losses.Log(), "absolute": optim.losses.Absolute()}[name]
+    best = best_fixed_point(X, y, loss=loss, constraint=constraint, tol=1e-3, max_iter=200)
+    assert best.gap <= (0.3 if name == "absolute" else 2e-3) * best.upper
+    value, _ = losses.vector_loss(loss)
+    for point in (w, best.x, *(constraint.project(best.x + 1e-4 * rng.normal(size=4)) for _ in range(50))):
+        assert best.lower <= np.mean(value(y, X @ point)) * (1.0 + 1e-9)
+    assert best.upper == pytest.approx(np.mean(value(y, X @ best.x)), rel=1e-6)
+
+
+def test_a_quadratic_in_an_l2_ball_is_minimised_by_its_eigenvectors():
+    rng = np.random.default_rng(3)
+    for radius in (0.1, 1.0, 100.0):
+        A = rng.normal(size=(6, 4)) * 10.0 ** np.array([0.0, 3.0, -3.0, 1.0])
+        H, b = A.T @ A, A.T @ rng.normal(size=6)
+        w = comparator._best_in_ball(comparator._Quadratic(H, b, 0.0), radius)
+        g = H @ w - b
+        assert np.linalg.norm(w) <= radius * (1.0 + 1e-12)
+        assert g @ w + radius * np.linalg.norm(g) <= 1e-9 * (1.0 + abs(b @ w))  # its Frank-Wolfe gap
