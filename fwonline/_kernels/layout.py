@@ -76,6 +76,7 @@ WATCHED = 23       # blocks that the drift detector has seen
 ROTOR = 24         # where the search for an atom to leave goes on
 ENTRIES = 25       # entries that the steps of a sample may look at; 0 where STEPS alone counts
 PENDING = 26       # coordinates that a batch of projected gradient steps has changed so far
+CROWDED = 27       # whether the sample on its way brings more names than there is room for
 CNT = 32
 
 # --- sets ---
@@ -84,7 +85,8 @@ L2, LINF, BOX, BOX_ARRAYS = 3, 4, 5, 6   # atoms are dense
 
 # --- what a kernel answers ---
 OK = 0
-NEED_POOL, NEED_NOISE, NEED_LOOK = 1, 2, 3  # make room, draw more, watch for drift; call again: nothing was changed
+# make room, draw more, watch for drift, give features up; call again: nothing was changed
+NEED_POOL, NEED_NOISE, NEED_LOOK, NEED_NAMES = 1, 2, 3, 4
 BAD_VALUE, BAD_TARGET, TOO_LARGE = -1, -2, -3
 # fmt: on
 

@@ -329,6 +329,26 @@ def look(v, num, cnt, bits, idx, val, start, stop, y):
     return status, margin, prediction, alpha, largest
 
 
+@jit
+def take_out(rows, live, idx, val, at, new):
+    """Rows lose the entries of features that are given up, and the others follow theirs: new[j] is -1, or a position.
+
+    ``at`` is one more number an entry, or empty.
+    """
+    for i in range(live):
+        start = rows[i, START]
+        to = start
+        for k in range(start, start + rows[i, LENGTH]):
+            j = new[idx[k]]
+            if j >= 0:
+                idx[to] = j
+                val[to] = val[k]
+                if at.size > 0:
+                    at[to] = at[k]
+                to += 1
+        rows[i, LENGTH] = to - start
+
+
 @part
 def note_play(num, cnt, y, prediction, loss):
     """What monitors read of the sample that is about to be learned."""

@@ -16,7 +16,7 @@ from fwonline._kernels import coordinates, layout, scores
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
-from fwonline.optim.base import Optimizer, as_rows
+from fwonline.optim.base import Optimizer, as_rows, check_count
 from fwonline.optim.stochastic_pairwise import default_optimizer
 from fwonline.sets import ConvexSet, L1Ball
 
@@ -52,6 +52,7 @@ class FWLinear(abc.ABC):
     optimizer: Optimizer | None
     intercept: bool
     seed: int | None
+    max_names: int | None = None
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class FWLinear(abc.ABC):
         loss: typing.Any = None,
         intercept: bool = False,
         seed: int | None = None,
+        max_names: int | None = None,
     ):
         if not isinstance(constraint, ConvexSet):
             raise TypeError(f"constraint must be a set such as sets.L1Ball(10.0), got {constraint!r}")
@@ -75,9 +77,14 @@ class FWLinear(abc.ABC):
         self.loss = loss
         self.intercept = intercept
         self.seed = seed
-        self._features = FeatureIndex()
+        if max_names is not None:
+            check_count("max_names", max_names)
+        self.max_names = max_names
+        self._features = FeatureIndex(max_names)
         working = self._default_optimizer() if self.optimizer is None else self.optimizer
         self._run: Run = self._start(working)
+        if max_names is not None and self._run.fixed_dimension is not None:
+            raise ValueError(f"max_names is for sets of any dimension; {constraint} has {self._run.fixed_dimension}")
         self._y_name: str | None = None
         # The negative and the positive class of a classifier, once seen; never changed in place.
         self._classes: tuple = ()
@@ -102,6 +109,8 @@ class FWLinear(abc.ABC):
         if self.seed is not None:
             seed = self.seed.item() if isinstance(self.seed, np.integer) else self.seed
             _loaded.require(self, "seed", type(seed) is int and seed >= 0, "a whole number, or None")
+        if self.max_names is not None:
+            _loaded.count(self, "max_names", 1)
         _loaded.count(self, "_n_merged")
         _loaded.names(self, "_y_name", [self._y_name])
         _loaded.names(self, "_classes", _loaded.instance(self, "_classes", tuple))
@@ -127,6 +136,12 @@ class FWLinear(abc.ABC):
             ("loss", type(mine) is type(theirs) and vars(mine) == vars(theirs), "what its run minimises"),
             ("intercept", bool(run.cnt[layout.FIT_INTERCEPT]) == bool(self.intercept), "what its run has"),
             ("_features", len(self._features) == run.n_features, f"{run.n_features} features"),
+            ("max_names", self._features.most == self.max_names, "what its features are bounded by"),
+            (
+                "_features",
+                bool((self._features.seen <= run.cnt[layout.SEEN]).all()),
+                f"features that {run.cnt[layout.SEEN]} samples have shown",
+            ),
         ):
             _loaded.require(self, name, fits, expected)
         names = self._features.names
@@ -188,8 +203,14 @@ class FWLinear(abc.ABC):
         try:
             target = self._target(y)
             n = features.load(x, run)
-            if status := run.learn_buffered(n, target):
+            status = run.learn_buffered(n, target)
+            if status == layout.NEED_NAMES:
+                n = features.make_room(run)
+                status = run.learn_buffered(n, target)
+            if status:
                 raise SampleError(self._complaint(status, x, y))
+            if features.most is not None:
+                features.saw(run.idx[:n], run.val[:n], run.cnt[layout.SEEN])
         except Exception:
             if run.cnt[layout.SEEN] == seen:
                 self._classes = classes
@@ -288,17 +309,35 @@ class FWLinear(abc.ABC):
         targets, problem = self._targets(labels)
         good = len(targets)
         rows = as_rows(X, np.concatenate([targets, np.zeros(len(labels) - good)]), check=False)[0]
-        if good:
+        if good and not self._features.fits(names):
+            self._learn_rows_of_names(rows, labels[:good], names)
+        elif good:
+            seen = int(self._run.cnt[layout.SEEN])
             columns = self._features.columns(names, self._run)
             if columns is not None:
                 rows = (rows[0], columns[rows[1]], *rows[2:])
             row, status = self._run.learn_rows(rows, 0, good)
+            if self._features.most is not None:
+                end = rows[0][row]
+                when = seen + np.repeat(np.arange(1, row + 1), np.diff(rows[0][: row + 1]))
+                self._features.saw(rows[1][:end], rows[2][:end], when)
             if status != layout.OK:
                 where = slice(rows[0][row], rows[0][row + 1])
                 x = {self._features.names[j]: v for j, v in zip(rows[1][where], rows[2][where].tolist(), strict=True)}
                 raise SampleError(f"row {row}: {self._complaint(status, x, labels[row].item())}")
         if problem is not None:
             raise SampleError(f"row {good}: {problem}")
+
+    def _learn_rows_of_names(self, rows: typing.Any, labels: NDArray, names: typing.Sequence) -> None:
+        """Learn rows whose columns do not find room together: each brings the names of its own entries."""
+        indptr, idx, val, _ = rows
+        for row, label in enumerate(labels.tolist()):
+            where = slice(indptr[row], indptr[row + 1])
+            x = {names[j]: v for j, v in zip(idx[where].tolist(), val[where].tolist(), strict=True)}
+            try:
+                FWLinear.learn_one(self, x, label)
+            except SampleError as error:
+                raise SampleError(f"row {row}: {error}") from None
 
     def _targets(self, labels: NDArray) -> tuple[NDArray[np.float64], str | None]:
         """Targets as the run takes them, up to the first that it cannot take, and what is wrong with that one."""
@@ -357,7 +396,8 @@ class FWLinear(abc.ABC):
     def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
         """A model that predicts with the mean of the weights of this model and others.
 
-        Each counts by the samples it has learned, the intercept likewise. A convex combination of points of the
+        Each counts by the samples it has learned, the intercept likewise. Where their features are more than
+        ``max_names`` together, those that weigh nothing anywhere are left out. A convex combination of points of the
         constraint set lies in it. It is there to predict: what the optimizers remember is not merged, and a merge that
         learns on does so as a new model does, whose first step may go far from these weights.
 

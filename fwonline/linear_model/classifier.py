@@ -39,6 +39,13 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         Whether to add an intercept, which the constraint does not bind.
     seed
         Seed of the optimizer's sampling.
+    max_names
+        Features held at most, >= 1; None for no bound. When a sample that is accepted brings more, features make room:
+        of those that weigh nothing the ones not seen for longest (an entry of 0 does not count as seen), up to a
+        sixteenth of the bound at once, and what was remembered of them goes with them. On sets whose points are dense
+        (balls of norm 2, p and infinity, boxes) the longest unseen of the others follow, weights and all, where that
+        is not enough; on l1 balls and simplices what weighs something stays, and a new feature that finds no room is
+        passed over, as if the sample had not named it. Not for sets of a fixed dimension.
 
     Notes
     -----

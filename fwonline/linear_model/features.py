@@ -40,6 +40,9 @@ def rank_of(key: Hashable) -> int:
     return zlib.crc32(name) << 31 | zlib.adler32(name) >> 1
 
 
+# Features that leave at once, at most, where there is a bound of them.
+AT_ONCE = 4096
+
 # Stands for a first key where there is none: nothing that a stream brings is equal to it.
 _NO_KEY = object()
 
@@ -67,9 +70,21 @@ class FeatureIndex:
     """Maps features to positions; new ones are appended, those of one sample by rank.
 
     Positions hang on the sequence of samples, never on the order of keys in a dict, and so do sums over them.
+
+    Parameters
+    ----------
+    most
+        Features at most, or None. Where a sample brings more than there is room for, those that weigh nothing and were
+        not seen for longest are given up, once the run has accepted the sample.
     """
 
-    def __init__(self) -> None:
+    # What files of version 0.1.0 do not say.
+    most: int | None = None
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
+        # With a bound, the sample that showed each feature last, its value not 0: counted from 1, 0 for none.
+        self.seen = np.zeros(0, dtype=np.int64)
         self.positions: dict[typing.Any, int] = {}
         self.names: list[typing.Any] = []
         # How many features there were when they were last seen to be the numbers from 0 on; -1 for never.
@@ -84,17 +99,26 @@ class FeatureIndex:
 
     def __getstate__(self) -> dict:
         # The keys of the sample seen last and its packer only save time.
-        return {"names": self.names}
+        state = {"names": self.names}
+        return state if self.most is None else {**state, "most": self.most, "seen": self.seen[: len(self.names)]}
 
     def __setstate__(self, state: dict) -> None:
-        self.__init__()  # type: ignore[misc]
+        self.__init__(state.get("most"))  # type: ignore[misc]
         self.names = state["names"]
         self.positions = {name: j for j, name in enumerate(self.names)}
+        if self.most is not None:
+            self.seen = state["seen"].copy()
+            if self.seen.shape != (len(self.names),):
+                raise ValueError("the saved features are inconsistent: there is not one sample for each, seen last")
 
     def _check_loaded(self) -> None:
         self.names = list(_loaded.instance(self, "names", list))
         _loaded.names(self, "names", self.names)
-        self.__setstate__({"names": self.names})  # other attributes are not a file's to say
+        if self.most is not None:
+            _loaded.count(self, "most", 1)
+            _loaded.array(self, "seen", np.int64, (len(self.names),), least=0)
+        # Other attributes are not a file's to say.
+        self.__setstate__({"names": self.names, "most": self.most, "seen": self.seen})
 
     def add(self, names: Iterable[typing.Any], run: Run) -> None:
         """Give positions to new features.
@@ -121,6 +145,7 @@ class FeatureIndex:
 
     def forget(self, count: int, run: Run) -> None:
         """Back to the first ``count`` features: what a refused sample brought leaves no trace."""
+        run.cnt[layout.CROWDED] = 0
         for name in self.names[count:]:
             del self.positions[name]
         if len(self.names) > count:
@@ -154,13 +179,104 @@ class FeatureIndex:
                 positions = self._find(x)
             except KeyError:
                 # Should the sample be refused after all, whoever called takes them back (``forget``).
+                known = len(self.names)
                 self.add([key for key in x if key not in self.positions], run)
                 positions = self._find(x)
+                if self.most is not None and len(self.names) > self.most:
+                    self._known = known
+                    run.cnt[layout.CROWDED] = 1
             self._pack_positions(run.idx_bytes, 0, *positions)
             self._first = first
             if same_first:
                 self._keys = tuple(x)
         return n
+
+    # --- a bound of how many there are ------------------------------------------------------------------------
+
+    def fits(self, names: typing.Sequence[typing.Any]) -> bool:
+        """Whether columns of these names find room without others being given up."""
+        if self.most is None:
+            return True
+        known = len(self)
+        if isinstance(names, range) and len(names) == known == self._numbered:
+            return known <= self.most
+        return known + sum(name not in self.positions for name in names) <= self.most
+
+    def saw(self, idx: NDArray[np.uint32], val: NDArray[np.float64], when: typing.Any) -> None:
+        """Entries of samples that were learned; ``when`` counts the samples up to each."""
+        if self.most is None:
+            return
+        if self.seen.size < len(self.names):
+            seen = np.zeros(max(len(self.names), 2 * self.seen.size, 64), dtype=np.int64)
+            seen[: self.seen.size] = self.seen
+            self.seen = seen
+        shown = val != 0.0
+        self.seen[idx[shown]] = when if np.ndim(when) == 0 else when[shown]
+
+    def make_room(self, run: Run) -> int:
+        """Give features up for those of the sample in the run's buffers, which brings too many; returns its length.
+
+        Features leave in the order of: whether they weigh something, the sample that showed them last, their rank. So
+        that not every new name costs a pass over all that is held, up to a sixteenth leave at once. Where too few may
+        leave, new names of the sample are passed over, those of the highest rank first, as if it had not brought them.
+        """
+        assert self.most is not None
+        known, n, d = self._known, int(run.indptr[1]), len(self.names)
+        run.cnt[layout.CROWDED] = 0
+        self.saw(run.idx[:0], run.val[:0], 0)
+        idx, val = run.idx[:n], run.val[:n]
+        # A name that comes with the value 0 says nothing yet.
+        silent = idx[(idx >= known) & (val == 0.0)].astype(np.int64)
+        needed = max(d - silent.size - self.most, 0)
+        leaving = self._oldest(run, known, idx, needed, max(needed, min(self.most // 16, AT_ONCE)))
+        # New names stand in the order of their ranks.
+        fresh = np.setdiff1d(np.arange(known, d), silent)
+        passed_over = fresh[max(fresh.size - max(needed - leaving.size, 0), 0) :]
+        gone = np.sort(np.concatenate([leaving, silent, passed_over]))
+        names = self.names
+        for j in gone.tolist():
+            del self.positions[names[j]]
+        new = run.take_out(gone)
+        left = d - gone.size
+        movers = left + np.flatnonzero(new[left:] >= 0)
+        for source, to in zip(movers.tolist(), new[movers].tolist(), strict=True):
+            names[to] = names[source]
+            self.positions[names[to]] = to
+        del names[left:]
+        self.seen[new[movers]] = self.seen[movers]
+        self.seen[left:] = 0
+        stays = new[idx] >= 0
+        n = int(np.count_nonzero(stays))
+        run.idx[:n], run.val[:n] = new[idx[stays]], val[stays]
+        self._numbered = -1
+        self._asked = _Asked()
+        self._forget_buffer()
+        return n
+
+    def _oldest(self, run: Run, known: int, idx: NDArray[np.uint32], needed: int, count: int) -> NDArray[np.int64]:
+        """The positions of ``count`` features below ``known`` that may leave, or of as many as there are.
+
+        Those that weigh something leave only where no others are left to make the room that is needed.
+        """
+        if not needed:
+            return np.zeros(0, dtype=np.int64)
+        weighs = run.weighs()[:known]
+        free = ~weighs
+        free[idx[idx < known]] = False
+        candidates = np.flatnonzero(free)
+        if candidates.size >= needed or not run.gives_weights_up:
+            return self._longest_unseen(run, candidates, count)
+        weighs[idx[idx < known]] = False
+        return np.concatenate([candidates, self._longest_unseen(run, np.flatnonzero(weighs), needed - candidates.size)])
+
+    def _longest_unseen(self, run: Run, candidates: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        if candidates.size <= count:
+            return candidates
+        seen = self.seen[candidates]
+        last = np.partition(seen, count - 1)[count - 1]
+        before, equal = candidates[seen < last], candidates[seen == last]
+        ranks = run.rank[equal]
+        return np.concatenate([before, equal[np.argsort(ranks, kind="stable")[: count - before.size]]])
 
     def _expect(self, n: int, run: Run) -> None:
         """Prepare for samples of n features."""

@@ -12,7 +12,17 @@ from fwonline._merging import check_alike, shares
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["merged_linear"]
+    from numpy.typing import NDArray
+
+__all__ = ["merged_linear", "united"]
+
+
+def united(most: int | None, parts: Sequence[tuple[list, NDArray[np.bool_]]]) -> dict[typing.Any, None]:
+    """The names of all models, in order; beyond ``most`` only those that weigh something in one."""
+    names = {name: None for part, _ in parts for name in part}
+    if most is None or len(names) <= most:
+        return names
+    return {name: None for part, weighs in parts for name, weighs_it in zip(part, weighs, strict=True) if weighs_it}
 
 
 def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.Any:
@@ -27,13 +37,16 @@ def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.
     if not learned:
         return whole
     run, features = whole._run, whole._features
-    names = {name: None for model, _ in learned for name in model._features.names}
-    features.add(names, run)
+    features.add(united(whole.max_names, [(model._features.names, model._run.weighs()) for model, _ in learned]), run)
     # A model that has not met a feature gives it the weight that every feature has before it is met.
     weights = np.zeros(run.n_features)
     for model, share in learned:
         theirs = np.full(run.n_features, model._run.start_weight)
-        theirs[[features.positions[name] for name in model._features.names]] = model._run.weights
+        mine = [
+            (features.positions[name], j) for j, name in enumerate(model._features.names) if name in features.positions
+        ]
+        to, source = np.array(mine, dtype=np.int64).reshape(-1, 2).T
+        theirs[to] = model._run.weights[source]
         weights += share * theirs
     run.set_weights(weights)
     run.num[layout.INTERCEPT] = sum(share * model.intercept_ for model, share in learned)

@@ -15,6 +15,7 @@ from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear, seen
 from fwonline.linear_model.features import FeatureIndex, describe
+from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.finite_sum import probabilities
 from fwonline.optim.finite_sum_run import as_sum
@@ -55,6 +56,9 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         which a ball of matrices has not. One that serves another model is cloned.
     seed
         Seed of the optimizer's sampling.
+    max_names
+        Features held at most, as for :class:`FWRegressor`; a feature weighs something where it does for one class. In
+        a nuclear norm ball every feature soon does: there the longest unseen leaves, its column of W with it.
 
     Notes
     -----
@@ -97,9 +101,14 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
     _run: SoftmaxRun
 
     def __init__(
-        self, constraint: ConvexSet | None = None, optimizer: Optimizer | None = None, seed: int | None = None
+        self,
+        constraint: ConvexSet | None = None,
+        optimizer: Optimizer | None = None,
+        seed: int | None = None,
+        max_names: int | None = None,
     ):
-        super().__init__(NuclearBall(10.0) if constraint is None else constraint, optimizer, seed=seed)
+        constraint = NuclearBall(10.0) if constraint is None else constraint
+        super().__init__(constraint, optimizer, seed=seed, max_names=max_names)
 
     @classmethod
     def _unit_test_params(cls):
@@ -252,13 +261,15 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         run = self._start(optimizer)
         data = as_sum(X, targets.astype(np.float64), run)
         d = np.shape(X)[1]
+        if self.max_names is not None and d > self.max_names:
+            raise ValueError(f"X has {d} columns, more than max_names = {self.max_names}")
         run.grow(np.arange(d))
         run.admit(len(classes))
         if x0 is not None:
             run.set_weights(x0)
         run.set_sum(data)
         result = optimizer._follow(run, steps, 10, callback, tol, lambda W: data.measure(W, self.constraint))
-        self._features = FeatureIndex()
+        self._features = FeatureIndex(self.max_names)
         self._classes = tuple(classes.tolist())
         self._run = self._start(self._default_optimizer() if self.optimizer is None else self.optimizer)
         self._features.columns(range(d), self._run)
@@ -280,14 +291,17 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         if not learned:
             return whole
         run, features = whole._run, whole._features
-        features.add({name: None for model, _ in learned for name in model._features.names}, run)
+        features.add(
+            united(whole.max_names, [(model._features.names, model._run.weighs()) for model, _ in learned]), run
+        )
         whole._classes = tuple({label: None for model, _ in learned for label in model.classes})
         run.admit(len(whole._classes))
         weights = np.zeros(run.x.shape)
         for model, share in learned:
             rows = [whole._classes.index(label) for label in model.classes]
-            columns = [features.positions[name] for name in model._features.names]
-            weights[np.ix_(rows, columns)] += share * model._run.x
+            mine = [(features.positions[n], j) for j, n in enumerate(model._features.names) if n in features.positions]
+            to, source = np.array(mine, dtype=np.int64).reshape(-1, 2).T
+            weights[np.ix_(np.array(rows, dtype=np.int64), to)] += share * model._run.x[:, source]
         run.set_weights(weights)
         whole._n_merged = sum(model.n_samples for model, _ in learned)
         return whole

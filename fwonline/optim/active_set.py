@@ -111,6 +111,16 @@ class ActiveSet:
         """Take back features that were just added."""
         self.weights = {_shorter(atom, d): weight for atom, weight in self.weights.items()}
 
+    def take_out(self, new: NDArray[np.int64]) -> None:
+        """Features are given up: each is at position ``new[j]`` from now on, or gone where that is -1.
+
+        Atoms that differed there alone become one.
+        """
+        before, self.weights = self.weights, {}
+        for atom, weight in before.items():
+            rest = _taken_out(atom, new)
+            self.weights[rest] = self.weights.get(rest, 0.0) + weight
+
     def to_arrays(self) -> tuple[NDArray, ...]:
         """The set as arrays, for a saved state."""
         kinds, sizes, indices, values = [], [], [], []
@@ -202,6 +212,15 @@ def _longer(atom: atoms.Atom, tail: Array) -> atoms.Atom:
         values = np.concatenate([values, tail])
         indices = np.arange(d)
     return _atom(kind, indices, values.astype(np.float64), d)
+
+
+def _taken_out(atom: atoms.Atom, new: NDArray[np.int64]) -> atoms.Atom:
+    kind, indices, values = _entries(atom)
+    to = new[indices]
+    order = np.argsort(to, kind="stable")[np.count_nonzero(to < 0) :]
+    if kind == _COORDINATE and not order.size:
+        kind = _ZERO
+    return _atom(kind, to[order], values[order].astype(np.float64), int(np.count_nonzero(new >= 0)))
 
 
 def _shorter(atom: atoms.Atom, d: int) -> atoms.Atom:

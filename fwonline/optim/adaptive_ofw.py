@@ -10,6 +10,7 @@ import numpy as np
 from fwonline._kernels import coordinates, layout, memory, steps
 from fwonline._kernels.layout import (
     BATCH,
+    CROWDED,
     DIAMETER,
     DIST_SQ,
     DOT,
@@ -17,6 +18,7 @@ from fwonline._kernels.layout import (
     GAP,
     N_GRADIENTS,
     N_LMO,
+    NEED_NAMES,
     OK,
     RHO_A,
     RHO_B,
@@ -150,6 +152,8 @@ def learn(v, u, rank, bound, group, num, cnt, y, indptr, idx, val, ys, first, la
         status, _, prediction, alpha, _ = memory.look(v, num, cnt, bits, idx, val, start, stop, target)
         if status != OK:
             return status
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         memory.play(num, cnt, target, prediction)
         enter(u, cnt, idx, val, start, stop, alpha)
         memory.fit_intercept(num, cnt, target, prediction, alpha)

@@ -73,6 +73,7 @@ class AdaptiveMethod(RegretMethod):
 
     points: typing.ClassVar[tuple[str, ...]] = ("y",)
     beyond: typing.ClassVar[tuple[str, ...]] = ("y",)
+    held = ()  # y lies outside the set; without a coordinate that w has not it comes nearer to every point left
     vectors: typing.ClassVar[tuple[str, ...]] = ("total",)
     y: typing.Any
     total: typing.Any

@@ -111,6 +111,17 @@ class Method:
         """Move ``run.x``; False where the samples so far do not make a step."""
         raise NotImplementedError
 
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Those of the points that lie in the set: a feature that weighs something there is not given up."""
+        return self.points
+
+    def take_out(self, order: NDArray[np.int64]) -> None:
+        """Features are given up: what stood at position ``order[j]`` stands at j from now on."""
+        for name in (*self.points, *self.vectors):
+            if (array := getattr(self, name)) is not None:
+                setattr(self, name, np.ascontiguousarray(array[..., order]))
+
     def follow(self, x: Array) -> None:
         """Grow with the iterate; in new features a point is where the iterate starts there."""
         for name in (*self.points, *self.vectors):
@@ -499,6 +510,31 @@ class FiniteSumRun(MemoryRun):
         self.method.follow(self.x)
         if self.method.step(self) is not False:
             self.cnt[layout.T] += 1
+
+    # --- features that are given up -----------------------------------------------------------------------------
+
+    def weighs(self):
+        self.method.follow(self.x)
+        weighs = self._weighs(self.x)
+        for name in self.method.held:
+            if (point := getattr(self.method, name)) is not None:
+                weighs |= self._weighs(point)
+        return weighs
+
+    def _weighs(self, point: Array) -> NDArray[np.bool_]:
+        return point != self.start_weight
+
+    def take_out(self, gone):
+        self.method.follow(self.x)  # now, while the iterate is of the size that there was
+        return super().take_out(gone)
+
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
+        stays = np.flatnonzero(new >= 0)
+        order = np.empty(stays.size, dtype=np.int64)
+        order[new[stays]] = stays
+        self.method.take_out(order)
+        self.atom = None  # where the oracle would begin: a point of another size
 
     # --- online -----------------------------------------------------------------------------------------------
 

@@ -96,6 +96,10 @@ class FullRun(MemoryRun):
         super().shrink(d)
         self._oracle = None
 
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
+        self._oracle = self._design = None
+
     def _dimension_changed(self, tail: Array) -> None:
         self._oracle = self._design = None
 
@@ -366,6 +370,16 @@ class ActiveRun(FullRun):
     def shrink(self, d: int) -> None:
         super().shrink(d)
         self.active.shrink(d)
+
+    def weighs(self):
+        weighs = super().weighs()
+        for atom in self.active:
+            weighs[support(atom)] = True
+        return weighs
+
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
+        self.active.take_out(new)
 
     def set_weights(self, x0) -> None:
         super().set_weights(x0)

@@ -13,6 +13,7 @@ from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.layout import (
     ATOM,
     BATCH,
+    CROWDED,
     DOT,
     GAMMA,
     INDEX,
@@ -24,6 +25,7 @@ from fwonline._kernels.layout import (
     LOSS_Q,
     N_EXACT,
     N_GRADIENTS,
+    NEED_NAMES,
     NEED_NOISE,
     NEED_POOL,
     NOISE,
@@ -147,6 +149,8 @@ def learn(
             return status
         if cnt[NOISE] + cnt[STEPS] * cnt[BATCH] > noise.size:
             return NEED_NOISE
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         at = memory.room(rows, cnt, pool_idx.size, stop - start)
         if at < 0:
             return NEED_POOL

@@ -8,7 +8,9 @@ import typing
 from fwonline._kernels import layout, memory, stream
 from fwonline._kernels.layout import (
     BATCH,
+    CROWDED,
     N_GRADIENTS,
+    NEED_NAMES,
     OK,
     SEEN,
     jit,
@@ -41,6 +43,8 @@ def learn(v, u, rank, bound, group, num, cnt, old, indptr, idx, val, ys, first, 
         status, margin, prediction, alpha, _ = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
         if status != OK:
             return status
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         memory.play(num, cnt, y, prediction)
         enter(v, u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha)
         memory.fit_intercept(num, cnt, y, prediction, alpha)

@@ -10,12 +10,14 @@ from fwonline._kernels import layout, memory, steps, stream
 from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.layout import (
     BATCH,
+    CROWDED,
     INTERCEPT,
     LIVE,
     LOSS_KIND,
     LOSS_P,
     LOSS_Q,
     N_GRADIENTS,
+    NEED_NAMES,
     NEED_NOISE,
     NEED_POOL,
     NOISE,
@@ -67,6 +69,8 @@ def learn(
             return status
         if cnt[NOISE] + cnt[STEPS] * cnt[BATCH] > noise.size:
             return NEED_NOISE
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         at = memory.room(rows, cnt, pool_idx.size, stop - start)
         if at < 0:
             return NEED_POOL

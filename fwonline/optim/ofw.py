@@ -10,6 +10,7 @@ from river import optim as river_optim
 from fwonline import _loaded
 from fwonline._kernels import coordinates, layout, memory, stream
 from fwonline._kernels.layout import (
+    CROWDED,
     DOT,
     GAMMA,
     INDEX,
@@ -18,6 +19,7 @@ from fwonline._kernels.layout import (
     MODE,
     N_EXACT,
     N_GRADIENTS,
+    NEED_NAMES,
     NEED_POOL,
     OK,
     SEEN,
@@ -37,7 +39,7 @@ from fwonline.optim.one_sample import enter as enter_recursive
 from fwonline.optim.regret_run import check_gradient_bound
 from fwonline.optim.run import Run, resized
 from fwonline.optim.schedules import Power, Schedule
-from fwonline.optim.stream_run import StreamRun
+from fwonline.optim.stream_run import StreamRun, weighs_with_atom
 
 __all__ = ["OFW"]
 
@@ -173,6 +175,8 @@ def learn(
             status = memory.check_contribution(old_alpha, largest)
         if status != OK:
             return status
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         if cnt[MODE] == STATISTICS and cnt[D] > b.size:
             cnt[MODE] = RECURSION
             num[GAMMA] = 0.0  # u is the gradient at the present iterate, not at the one before
@@ -267,6 +271,26 @@ class OFWRun(MemoryRun):
             H = np.zeros((d, d))
             H[: len(self.H), : len(self.H)] = self.H
             self.H, self.b, self.m = H, resized(self.b, d), resized(self.m, d)
+
+    _by_feature = (*MemoryRun._by_feature, "old")
+    _points = (*MemoryRun._points, "old")
+
+    def weighs(self):
+        return weighs_with_atom(self, super().weighs())
+
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
+        if self.cnt[MODE] != STATISTICS or self.n_features > len(self.b):
+            return
+        # Beyond the statistics stand only features of the sample that is on its way in.
+        stays = movers < len(self.b)
+        left, old = self.n_features, new.size
+        for to, source in ((holes[stays], movers[stays]), (holes[~stays], None)):
+            for array in (self.H, self.H.T, self.b, self.m):
+                array[to] = 0.0 if source is None else array[source]
+        for array in (self.H, self.H.T, self.b, self.m):
+            array[left:old] = 0.0
+        gradient_from_statistics(self.v, self.u, self.bound, self.group, self.num, self.cnt, self.H, self.b, self.m)
 
     def _forget(self) -> None:
         self.H, self.b, self.m = np.zeros((0, 0)), np.zeros(0), np.zeros(0)

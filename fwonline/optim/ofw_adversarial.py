@@ -9,10 +9,12 @@ import numpy as np
 from fwonline import _loaded
 from fwonline._kernels import coordinates, layout, memory, steps
 from fwonline._kernels.layout import (
+    CROWDED,
     DIAMETER,
     DOT,
     INDEX,
     N_GRADIENTS,
+    NEED_NAMES,
     NONZEROS,
     OK,
     RHO_A,
@@ -130,6 +132,8 @@ def learn(v, u, rank, bound, group, num, cnt, start_point, total, active, place,
         status, _, prediction, alpha, largest = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
         if status != OK:
             return status
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         memory.play(num, cnt, y, prediction)
         memory.fit_intercept(num, cnt, y, prediction, alpha)
         if cnt[SET] == SIMPLEX and num[W_SQ] == 0.0:
@@ -149,6 +153,8 @@ class AdversarialRun(RegretRun):
     """``anchor`` is w_1, ``total`` the sum of gradients; ``active`` lists where w or w_1 is not zero."""
 
     optimizer: OFW
+    _by_feature = (*RegretRun._by_feature, "total")
+    _points = (*RegretRun._points, "anchor")
     _compiled_learn = staticmethod(learn)
 
     def __init__(self, optimizer: OFW, *args: typing.Any, **kwargs: typing.Any):
@@ -177,6 +183,10 @@ class AdversarialRun(RegretRun):
         self.total = resized(self.total, capacity)
         self.active = resized(self.active, capacity)
         self.place = resized(self.place, capacity, fill=-1)
+
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
+        self._relist(self.active, self.place, new)
 
     def set_weights(self, x0) -> None:
         super().set_weights(x0)

@@ -6,8 +6,10 @@ import typing
 
 from fwonline._kernels import layout, memory, stream
 from fwonline._kernels.layout import (
+    CROWDED,
     GAMMA,
     N_GRADIENTS,
+    NEED_NAMES,
     OK,
     WARM,
     T,
@@ -49,6 +51,8 @@ def learn(v, u, rank, bound, group, num, cnt, old, indptr, idx, val, ys, first, 
         status = memory.check_contribution(old_alpha, largest)
         if status != OK:
             return status
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         memory.play(num, cnt, y, prediction)
         enter(u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha, old_alpha)
         memory.fit_intercept(num, cnt, y, prediction, alpha)

@@ -11,7 +11,9 @@ from fwonline import _loaded
 from fwonline._kernels import layout, memory, projections
 from fwonline._kernels.layout import (
     BATCH,
+    CROWDED,
     N_GRADIENTS,
+    NEED_NAMES,
     NONZEROS,
     OK,
     PENDING,
@@ -65,6 +67,8 @@ def learn(v, u, rank, bound, group, num, cnt, active, place, changed, listed, in
         status, _, prediction, alpha, _ = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
         if status != OK:
             return status
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         memory.play(num, cnt, y, prediction)
         cnt[N_GRADIENTS] += 1
         size = num[STEP_A] * (cnt[T] + 1.0) ** -num[STEP_B]  # eta_t
@@ -86,6 +90,7 @@ def learn(v, u, rank, bound, group, num, cnt, active, place, changed, listed, in
 
 class ProjectedSGDRun(StreamRun):
     optimizer: ProjectedSGD
+    _by_feature = (*StreamRun._by_feature, "listed")
     _compiled_learn = staticmethod(learn)
     # The coordinates that the batch has changed, whose sum of gradients `u` holds, and whether each is listed; none
     # are kept where a batch is a sample.
@@ -149,6 +154,14 @@ class ProjectedSGDRun(StreamRun):
         self.place = resized(self.place, capacity, fill=-1)
         if self.cnt[BATCH] > 1:
             self.changed, self.listed = resized(self.changed, capacity), resized(self.listed, capacity)
+
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
+        self._relist(self.active, self.place, new)
+        changed = new[self.changed[: self.cnt[PENDING]]]
+        changed = changed[changed >= 0]
+        self.changed[: changed.size] = changed
+        self.cnt[PENDING] = changed.size
 
     def _enter(self, rows, i, margin, alpha, largest):
         indptr, idx, val, _ = rows

@@ -37,6 +37,8 @@ class RegretRun(StreamRun):
         The point where the run started, or the one that its iterate follows.
     """
 
+    _by_feature = (*StreamRun._by_feature, "anchor")
+
     def __init__(self, optimizer: typing.Any, *args: typing.Any, **kwargs: typing.Any):
         self.anchor = np.zeros(0)
         super().__init__(optimizer, *args, **kwargs)
@@ -58,6 +60,10 @@ class RegretRun(StreamRun):
     def shrink(self, d: int) -> None:
         super().shrink(d)
         self.anchor[d:] = 0.0
+        self._measure()
+
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
         self._measure()
 
     def set_weights(self, x0) -> None:

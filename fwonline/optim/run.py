@@ -83,6 +83,10 @@ class Run:
         Whether an intercept, outside the constraint, is learned.
     """
 
+    # The arrays with an entry for each feature, and those of them that are points of the set.
+    _by_feature: typing.ClassVar[tuple[str, ...]] = ("v", "u", "rank")
+    _points: typing.ClassVar[tuple[str, ...]] = ("v",)
+
     def __init__(self, optimizer: Optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
         losses.check_loss(loss)
         self.optimizer = optimizer
@@ -347,6 +351,75 @@ class Run:
         if self._key_kind <= layout.UNIT_SIMPLEX:
             coordinates.rebuild(self._key_kind, self.u, self.bound, self.group, d)
 
+    # --- features that are given up -----------------------------------------------------------------------------
+
+    @property
+    def gives_weights_up(self) -> bool:
+        """Whether a feature that weighs something may be given up: the set then holds what is left of its points.
+
+        So it is with balls whose atoms are dense, and with boxes. On l1 balls and simplices points are sparse: there
+        only what weighs nothing leaves.
+        """
+        solid = self.cnt[layout.SET] in (layout.L2, layout.LINF, layout.BOX)
+        return bool(solid) or isinstance(self.constraint, _SOLID)
+
+    def weighs(self) -> NDArray[np.bool_]:
+        """Which features weigh something in a point that is held, which is more than they do before they are met."""
+        weighs = np.zeros(self.n_features, dtype=bool)
+        for name in self._points:
+            if (point := getattr(self, name)).size:
+                weighs |= point[: weighs.size] != self.start_weight
+        return weighs
+
+    def take_out(self, gone: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give features up, as if no sample had ever shown them; the last ones take their places.
+
+        Every point, every sum and every sample held loses these coordinates, so that all that is left belongs to the
+        problem without them. Predictions stay as they are where the features weigh nothing.
+
+        Parameters
+        ----------
+        gone
+            Positions, in ascending order.
+
+        Returns
+        -------
+        numpy.ndarray
+            The new position of each feature there was, -1 for those that are gone.
+        """
+        d = self.n_features
+        left = d - gone.size
+        holes = gone[gone < left]
+        stays = np.ones(gone.size, dtype=bool)
+        stays[gone[gone >= left] - left] = False
+        movers = left + np.flatnonzero(stays)
+        new = np.arange(d)
+        new[gone] = -1
+        new[movers] = holes
+        self.cnt[layout.D] = left
+        for name in self._by_feature:
+            if (array := getattr(self, name)).size:
+                array[holes] = array[movers]
+                array[left:d] = 0
+        if self.cnt[layout.INDEX] >= 0:
+            self.cnt[layout.INDEX] = max(new[self.cnt[layout.INDEX]], 0)
+        self._taken_out(new, holes, movers)
+        self._measure_keys()
+        self._bind()
+        return new
+
+    def _taken_out(self, new: NDArray[np.int64], holes: NDArray[np.int64], movers: NDArray[np.int64]) -> None:
+        """Let what is held beyond ``_by_feature`` follow: the features at ``movers`` now stand at ``holes``."""
+
+    def _relist(self, active: NDArray[np.int64], place: NDArray[np.int64], new: NDArray[np.int64]) -> None:
+        """Let a list of coordinates follow, and ``place``, which says where in the list each stands."""
+        listed = new[active[: self.cnt[layout.NONZEROS]]]
+        listed = listed[listed >= 0]
+        place[: new.size] = -1
+        active[: listed.size] = listed
+        place[listed] = np.arange(listed.size)
+        self.cnt[layout.NONZEROS] = listed.size
+
     def _box(self, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.cnt[layout.SET] == layout.BOX:
             return np.full(d, self.num[layout.SET_P]), np.full(d, self.num[layout.SET_Q])
@@ -363,7 +436,11 @@ class Run:
     # --- learning ---------------------------------------------------------------------------------------------
 
     def learn_buffered(self, n: int, y: float) -> int:
-        """Learn the sample that stands in ``idx[:n]``, ``val[:n]``; answers a status, OK or why it was refused."""
+        """Learn the sample that stands in ``idx[:n]``, ``val[:n]``; returns a status.
+
+        It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
+        than there is room for: then :meth:`take_out` must make some first.
+        """
         self.indptr[1] = n
         self.y[0] = y
         self._last = None
@@ -375,7 +452,7 @@ class Run:
             self._call = undispatched(self._compiled_learn, self._args)
         else:
             status = call(*self._args)
-        while status > 0:
+        while 0 < status < layout.NEED_NAMES:
             self._provide(status, n)
             status = self._compiled_learn(*self._args)
         return status
@@ -384,6 +461,7 @@ class Run:
         """Learn rows ``first`` to ``last`` of a CSR matrix; answers the row reached and the status there."""
         indptr, idx, val, y = rows
         row, status = first, layout.OK
+        self.cnt[layout.CROWDED] = 0  # columns have their features already
         while row < last:
             if self._is_compiled:
                 before = int(self.cnt[layout.SEEN])
@@ -429,6 +507,8 @@ class Run:
         alpha = self.derivative(target, prediction)
         if not self._can_sum(alpha, largest):
             return layout.TOO_LARGE
+        if self.cnt[layout.CROWDED]:
+            return layout.NEED_NAMES
         memory.note_play(self.num, self.cnt, target, prediction, self.value(target, prediction))
         self._enter(rows, i, margin, alpha, largest)
         memory.fit_intercept(self.num, self.cnt, target, prediction, alpha)
@@ -614,6 +694,7 @@ _NUM_FIXED = (
 )
 _CNT_FIXED = (
     *(layout.SET, layout.LOSS_KIND, layout.STEP_KIND, layout.FIT_INTERCEPT, layout.BATCH, layout.STEPS, layout.ENTRIES),
+    layout.CROWDED,
 )
 # Beyond what sums of refusable samples can reach, and far from where products of two overflow.
 _HUGE = 1e250
@@ -630,6 +711,9 @@ def small(optimizer: Optimizer) -> Optimizer:
         small.memory = min(small.memory, 8)  # type: ignore[attr-defined]
     return small
 
+
+# Sets without a compiled oracle, which hold what is left of a point when a coordinate is left out.
+_SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 
 # Attributes that `_measure_keys` and `_bind` make of the others.
 _DERIVED = frozenset(("bound", "group", "core", "pool", "_args", "_call", "_is_compiled", "idx_bytes", "val_bytes"))

@@ -9,8 +9,10 @@ import numpy as np
 from fwonline._kernels import layout, memory, steps
 from fwonline._kernels.layout import (
     BATCH,
+    CROWDED,
     LIVE,
     N_GRADIENTS,
+    NEED_NAMES,
     NEED_NOISE,
     NEED_POOL,
     NOISE,
@@ -75,6 +77,8 @@ def learn(
             return status
         if cnt[NOISE] + cnt[STEPS] * cnt[BATCH] > noise.size:
             return NEED_NOISE
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         at = memory.room(rows, cnt, pool_idx.size, stop - start)
         if at < 0:
             return NEED_POOL

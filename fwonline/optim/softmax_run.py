@@ -86,6 +86,14 @@ class SoftmaxRun(FiniteSumRun):
         super().shrink(d)
         self.W[:, d:] = self.fill
 
+    def _weighs(self, point):
+        return (point != self.fill).any(axis=0)
+
+    def _taken_out(self, new, holes, movers) -> None:
+        self.W[:, holes] = self.W[:, movers]
+        self.W[:, self.n_features : new.size] = self.fill
+        super()._taken_out(new, holes, movers)
+
     def admit(self, k: int) -> None:
         """Know k classes."""
         self._reserve_matrix(max(k, 2 * len(self.W)) if k > len(self.W) else 0, 0)
@@ -110,6 +118,8 @@ class SoftmaxRun(FiniteSumRun):
         status, largest = memory.check_values(val.view(np.int64), start, stop, target)
         if status != layout.OK:
             return status
+        if self.cnt[layout.CROWDED]:
+            return layout.NEED_NAMES
         self.admit(int(target) + 1)
         order = start + np.argsort(idx[start:stop], kind="stable")
         idx, val = idx[order], val[order]

@@ -12,6 +12,7 @@ from river import base, drift
 from fwonline import _loaded, losses
 from fwonline._kernels import coordinates, layout, memory, pairwise
 from fwonline._kernels.layout import (
+    CROWDED,
     ENTRIES,
     INTERCEPT,
     LARGEST,
@@ -23,6 +24,7 @@ from fwonline._kernels.layout import (
     LOSS_SUM,
     N_GRADIENTS,
     NEED_LOOK,
+    NEED_NAMES,
     NEED_NOISE,
     NEED_POOL,
     NOISE,
@@ -167,6 +169,8 @@ def learn(
             return NEED_LOOK
         if cnt[NOISE] + cnt[STEPS] > noise.size:
             return NEED_NOISE
+        if cnt[CROWDED] != 0:
+            return NEED_NAMES
         at = memory.room(rows, cnt, pool_idx.size, stop - start)
         if at < 0:
             return NEED_POOL
@@ -231,6 +235,7 @@ class StochasticPairwiseRun(MemoryRun):
     _pools = ("pool_idx", "pool_val", "pool_at")
     _key_kind = layout.SIMPLEX
     gap_is_kept = False
+    _by_feature = (*MemoryRun._by_feature, "sums")
 
     def __init__(self, optimizer: StochasticPairwiseFW, *args: typing.Any, **kwargs: typing.Any):
         self.sums = np.zeros((0, 4))
@@ -304,6 +309,13 @@ class StochasticPairwiseRun(MemoryRun):
         self.sums = sums
         self.active = resized(self.active, capacity)
         self.place = resized(self.place, capacity, fill=-1)
+
+    def _taken_out(self, new, holes, movers) -> None:
+        super()._taken_out(new, holes, movers)
+        if self.cnt[layout.SET] <= layout.L2:
+            self._relist(self.active, self.place, new)
+        if self.cnt[layout.SET] == layout.L2:
+            pairwise.measure(self.v, self.num, self.cnt, self.sums, self.active)
 
     # --- online -----------------------------------------------------------------------------------------------
 

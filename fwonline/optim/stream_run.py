@@ -10,11 +10,14 @@ from fwonline import _loaded
 from fwonline._kernels import layout
 from fwonline.optim.run import Rows, Run, resized
 
-__all__ = ["StreamRun"]
+__all__ = ["StreamRun", "weighs_with_atom"]
 
 
 class StreamRun(Run):
     """A run whose gradient estimate is made of the samples as they come."""
+
+    _by_feature = (*Run._by_feature, "old")
+    _points = (*Run._points, "old")
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         # The iterate before the last step, on sets whose atoms are dense.
@@ -40,6 +43,10 @@ class StreamRun(Run):
         """The iterate before the last step, on sets of dense atoms; nothing on others."""
         size = 0 if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX else self.v.size
         _loaded.array(self, "old", np.float64, (size,), least=-1e250, most=1e250)
+
+    def weighs(self):
+        # What was played before the last step is known by its atom.
+        return weighs_with_atom(self, super().weighs())
 
     def __getstate__(self) -> dict:
         state = super().__getstate__()
@@ -73,6 +80,13 @@ class StreamRun(Run):
         """By parts: keep the iterate that a step leaves."""
         if self.cnt[layout.SET] > layout.UNIT_SIMPLEX:
             self.old[: self.n_features] = self.v[: self.n_features]
+
+
+def weighs_with_atom(run: Run, weighs: np.ndarray) -> np.ndarray:
+    """The features that weigh something, the coordinate of the last step's atom among them."""
+    if run.cnt[layout.SET] <= layout.UNIT_SIMPLEX and run.num[layout.GAMMA] > 0.0 and run.cnt[layout.INDEX] >= 0:
+        weighs[run.cnt[layout.INDEX]] = True
+    return weighs
 
 
 def take(rows: Rows, order: np.ndarray) -> Rows:

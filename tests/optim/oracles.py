@@ -254,6 +254,7 @@ class AdversarialOFWOracle(Oracle):
         super().__init__(*args, **kwargs)
         self.horizon, self.bound = horizon, bound
         self.gradients = []
+        self.lengths = []
         self.start = None
 
     def enter(self, x, y, alpha):
@@ -261,6 +262,7 @@ class AdversarialOFWOracle(Oracle):
         if self.bound is not None and np.linalg.norm(g) > self.bound:
             g = g * (self.bound / np.linalg.norm(g))
         self.gradients.append(g)
+        self.lengths.append(np.linalg.norm(g))
 
     def act(self):
         if self.start is None:
@@ -269,7 +271,7 @@ class AdversarialOFWOracle(Oracle):
                 self.step(self.gradients[0])
                 self.start = self.w
                 return
-        longest = max([self.bound or 0.0, *(np.linalg.norm(g) for g in self.gradients[:-1])])
+        longest = max([self.bound or 0.0, *self.lengths[:-1]])
         rounds = self.horizon or len(self.gradients)
         pull = 4.0 * longest * rounds**0.75 / self.constraint.diameter(self.w.size)  # 2 / eta_t
         r = sum(self.gradients[:-1], np.zeros(self.w.size)) + pull * (self.w - self.start)
