@@ -330,7 +330,7 @@ def look(v, num, cnt, bits, idx, val, start, stop, y):
 
 
 @jit
-def take_out(rows, live, idx, val, at, new):
+def take_out(num, rows, duals, live, idx, val, at, new):
     """Rows lose the entries of features that are given up, and the others follow theirs: new[j] is -1, or a position.
 
     ``at`` is one more number an entry, or empty.
@@ -338,15 +338,19 @@ def take_out(rows, live, idx, val, at, new):
     for i in range(live):
         start = rows[i, START]
         to = start
+        largest = 0.0
         for k in range(start, start + rows[i, LENGTH]):
             j = new[idx[k]]
             if j >= 0:
                 idx[to] = j
                 val[to] = val[k]
+                largest = max(largest, abs(val[k]))
                 if at.size > 0:
                     at[to] = at[k]
                 to += 1
         rows[i, LENGTH] = to - start
+        num[MASS] += abs(duals[i, ALPHA]) * (largest - duals[i, LARGEST_VALUE])
+        duals[i, LARGEST_VALUE] = largest
 
 
 @part

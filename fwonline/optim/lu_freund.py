@@ -192,6 +192,7 @@ def iterate(
 
 class LuFreundRun(MemoryRun):
     optimizer: LuFreundFW
+    _by_feature = (*MemoryRun._by_feature, "atom")
     _compiled_learn = staticmethod(learn)
     _compiled_iterate = staticmethod(iterate)
 

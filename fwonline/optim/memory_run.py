@@ -112,7 +112,8 @@ class MemoryRun(Run):
     def _taken_out(self, new, holes, movers) -> None:
         super()._taken_out(new, holes, movers)
         more = getattr(self, self._pools[2]) if len(self._pools) > 2 else np.zeros(0)
-        memory.take_out(self.rows, int(self.cnt[layout.LIVE]), self.pool_idx, self.pool_val, more, new)
+        live = int(self.cnt[layout.LIVE])
+        memory.take_out(self.num, self.rows, self.duals, live, self.pool_idx, self.pool_val, more, new)
 
     def offline(self, rows: Rows) -> None:
         """Take a whole data set as the memory, without copying it."""

@@ -155,6 +155,7 @@ class AdversarialRun(RegretRun):
     optimizer: OFW
     _by_feature = (*RegretRun._by_feature, "total")
     _points = (*RegretRun._points, "anchor")
+    _lists = (*RegretRun._lists, "active", "place")
     _compiled_learn = staticmethod(learn)
 
     def __init__(self, optimizer: OFW, *args: typing.Any, **kwargs: typing.Any):
@@ -182,7 +183,7 @@ class AdversarialRun(RegretRun):
         super()._resize(capacity)
         self.total = resized(self.total, capacity)
         self.active = resized(self.active, capacity)
-        self.place = resized(self.place, capacity, fill=-1)
+        self.place = resized(self.place, capacity)
 
     def _taken_out(self, new, holes, movers) -> None:
         super()._taken_out(new, holes, movers)

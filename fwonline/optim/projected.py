@@ -91,6 +91,7 @@ def learn(v, u, rank, bound, group, num, cnt, active, place, changed, listed, in
 class ProjectedSGDRun(StreamRun):
     optimizer: ProjectedSGD
     _by_feature = (*StreamRun._by_feature, "listed")
+    _lists = (*StreamRun._lists, "active", "place", "changed")
     _compiled_learn = staticmethod(learn)
     # The coordinates that the batch has changed, whose sum of gradients `u` holds, and whether each is listed; none
     # are kept where a batch is a sample.
@@ -151,7 +152,7 @@ class ProjectedSGDRun(StreamRun):
     def _resize(self, capacity: int) -> None:
         super()._resize(capacity)
         self.active = resized(self.active, capacity)
-        self.place = resized(self.place, capacity, fill=-1)
+        self.place = resized(self.place, capacity)
         if self.cnt[BATCH] > 1:
             self.changed, self.listed = resized(self.changed, capacity), resized(self.listed, capacity)
 

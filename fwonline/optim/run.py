@@ -29,6 +29,10 @@ __all__ = ["LastSample", "Run", "resized", "small"]
 # A set that has no compiled oracle: asked through `lmo`, its atoms taken dense.
 GENERIC = layout.BOX_ARRAYS + 1
 
+# Up to so many features arrays double. Then they are of the second size at once: zeros take no memory before something
+# is written there, and what is that large is never copied when it grows, nor cleared.
+DOUBLING, RESERVED = 1 << 17, (1 << 22) + 64
+
 # Random numbers are drawn in blocks, so that a compiled step can use them without calling back.
 NOISE_BLOCK = 4096
 
@@ -86,6 +90,9 @@ class Run:
     # The arrays with an entry for each feature, and those of them that are points of the set.
     _by_feature: typing.ClassVar[tuple[str, ...]] = ("v", "u", "rank")
     _points: typing.ClassVar[tuple[str, ...]] = ("v",)
+    # Arrays of the same size that list coordinates, and ``place``, where in such a list each stands, -1 for nowhere.
+    _lists: typing.ClassVar[tuple[str, ...]] = ()
+    place: NDArray[np.int64]
 
     def __init__(self, optimizer: Optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
         losses.check_loss(loss)
@@ -173,7 +180,11 @@ class Run:
         )
 
     def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
+        state = {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
+        if self.v.size > DOUBLING:
+            for name in {*self._by_feature, *self._lists} & set(state):
+                state[name] = state[name][: self.n_features]
+        return state
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
@@ -282,10 +293,11 @@ class Run:
         self._check_cnt(layout.NONZEROS, 0, self.n_features)
         listed = active[:n]
         is_good = bool(((listed >= 0) & (listed < self.n_features)).all())
-        expected = np.full(capacity, -1)
+        expected = np.full(self.n_features, -1)
         if is_good:
             expected[listed] = np.arange(n)
-        _loaded.require(self, "active", is_good and np.array_equal(place, expected), "coordinates, each once")
+        fits = is_good and np.array_equal(place[: self.n_features], expected)
+        _loaded.require(self, "active", fits, "coordinates, each once")
 
     def _check_point(self) -> None:
         """The iterate lies in its set, or has not begun."""
@@ -323,19 +335,27 @@ class Run:
         if self.cnt[layout.SET] == layout.BOX_ARRAYS and new > size:
             raise SampleError(f"{self.constraint} bounds {size} features, the sample brings feature number {new}")
         if new > self.v.size:
-            capacity = max(new, 2 * self.v.size, 64)
-            for name in ("v", "u", "rank"):
-                setattr(self, name, resized(getattr(self, name), capacity))
-            self._measure_keys()
-            self._resize(capacity)
-            self._bind()
+            self._enlarge(new)
         self.rank[d:new] = ranks
+        if "place" in self._lists:
+            self.place[d:new] = -1
         self.cnt[layout.D] = new
         if self._key_kind <= layout.UNIT_SIMPLEX:
             coordinates.admit(self.bound, self.group, d, new)
         if self.cnt[layout.SET] in (layout.BOX, layout.BOX_ARRAYS):
             lower, upper = self._box(new)
             self.v[d:new] = np.clip(0.0, lower[d:], upper[d:])
+
+    def _enlarge(self, need: int) -> None:
+        """Arrays for so many features, and for more to come."""
+        capacity = max(need, 2 * self.v.size, 64)
+        if capacity > DOUBLING:
+            capacity = max(capacity, RESERVED)
+        for name in ("v", "u", "rank"):
+            setattr(self, name, resized(getattr(self, name), capacity))
+        self._measure_keys()
+        self._resize(capacity)
+        self._bind()
 
     def _measure_keys(self) -> None:
         """The bounds of u's blocks, in arrays of the size that u has."""
@@ -729,9 +749,10 @@ def undispatched(function: typing.Any, args: tuple) -> typing.Callable[..., int]
     return function if compiled is None else compiled.entry_point
 
 
-def resized(array: NDArray, capacity: int, fill: float = 0) -> NDArray:
-    out = np.full(capacity, fill, dtype=array.dtype)
-    out[: array.size] = array
+def resized(array: NDArray, capacity: int) -> NDArray:
+    """The array with zeros behind it."""
+    out = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
+    out[: len(array)] = array
     return out
 
 

@@ -56,7 +56,7 @@ class SoftmaxRun(FiniteSumRun):
         self.fill = self._start_of_entries()
         W = _loaded.array(self, "W", np.float64, (None, None), least=-1e250, most=1e250)
         _loaded.count(self, "k", 0, len(W))
-        _loaded.require(self, "W", W.shape[1] == self.v.size or not W.size, f"{self.v.size} columns")
+        _loaded.require(self, "W", W.shape[1] >= self.n_features or not W.size, f"{self.n_features} columns")
         unused = np.concatenate([W[self.k :].ravel(), W[:, self.n_features :].ravel()])
         _loaded.require(self, "W", (unused == self.fill).all(), f"{self.fill} where no class or feature is")
         super()._check_arrays()
@@ -75,12 +75,13 @@ class SoftmaxRun(FiniteSumRun):
     def _reserve_matrix(self, k: int, d: int) -> None:
         rows, columns = self.W.shape
         if k > rows or d > columns:
-            W = np.full((max(rows, k), max(columns, d)), self.fill)
+            W = np.full((max(rows, k), max(d, 2 * columns) if d > columns else columns), self.fill)
             W[:rows, :columns] = self.W
             self.W = W
 
-    def _resize(self, capacity: int) -> None:
-        self._reserve_matrix(0, capacity)
+    def grow(self, ranks) -> None:
+        self._reserve_matrix(0, self.n_features + len(ranks))
+        super().grow(ranks)
 
     def shrink(self, d: int) -> None:
         super().shrink(d)

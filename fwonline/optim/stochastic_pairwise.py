@@ -230,6 +230,7 @@ def _since_change(x: NDArray[np.float64]) -> int:
 
 class StochasticPairwiseRun(MemoryRun):
     optimizer: StochasticPairwiseFW
+    _lists = (*MemoryRun._lists, "active", "place")
     _compiled_learn = staticmethod(learn)
     _compiled_iterate = staticmethod(iterate)
     _pools = ("pool_idx", "pool_val", "pool_at")
@@ -304,11 +305,9 @@ class StochasticPairwiseRun(MemoryRun):
             _loaded.require(self, "detector", tried.drift_detected in (False, True), "one that finds a drift, or none")
 
     def _resize(self, capacity: int) -> None:
-        sums = np.zeros((capacity, 4))
-        sums[: len(self.sums)] = self.sums
-        self.sums = sums
+        self.sums = resized(self.sums, capacity)
         self.active = resized(self.active, capacity)
-        self.place = resized(self.place, capacity, fill=-1)
+        self.place = resized(self.place, capacity)
 
     def _taken_out(self, new, holes, movers) -> None:
         super()._taken_out(new, holes, movers)
@@ -347,8 +346,8 @@ class StochasticPairwiseRun(MemoryRun):
         cnt = self.cnt
         keep = min(keep, int(cnt[LIVE]))
         cnt[layout.FORGOTTEN] = cnt[SEEN] - keep
-        self.sums[:] = 0.0
-        self.u[:] = 0.0
+        self.sums[: self.n_features] = 0.0
+        self.u[: self.n_features] = 0.0
         coordinates.rebuild(layout.SIMPLEX, self.u, self.bound, self.group, self.n_features)
         self.curves[:] = 0.0
         self.duals[:, memory.ALPHA] = 0.0

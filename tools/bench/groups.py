@@ -18,6 +18,7 @@ from tools.bench import (
     progressive,
     softmax,
     startup,
+    vocabulary,
 )
 
 if typing.TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Group:
 GROUPS = {
     "learn_one": Group("one dict at a time, beside river's logistic regression", learn_one.run),
     "learn_arrays": Group("a CSR matrix, beside copt, a bare loop, scikit-learn and Vowpal Wabbit", learn_arrays.run),
+    "vocabulary": Group("names for ever: latency, a bound of them, and what those that rest cost", vocabulary.run),
     "memory": Group("memory while a long stream is learned", memory.run),
     "startup": Group("import time, and compilation in a second process", startup.run),
     "curves": Group("suboptimality against gradients on the tasks of Negiar et al.", curves.run),

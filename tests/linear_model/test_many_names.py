@@ -1,0 +1,85 @@
+"""More names than arrays double for, and than one dict holds: nothing shows of it."""
+
+import copy
+import pickle
+import random
+
+import numpy as np
+import pytest
+from catalogue import PAIRS, SETS, everything
+from test_max_names import FAMILY, fits, words
+
+from fwonline import sets
+from fwonline.linear_model import FWRegressor, features
+from fwonline.loop import codec
+from fwonline.optim import run
+
+FEW = ("l1", "l2", "simplex")
+
+
+def make(optimizer, where, **given):
+    return FWRegressor(SETS[where](), FAMILY[optimizer](), seed=1, **given)
+
+
+def learn(model, samples):
+    for x, y in samples:
+        model.learn_one(x, y)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "where"),
+    # OFW's statistics are never of so many features.
+    [p for p in [*PAIRS, ("lu-freund", "l2"), ("AwayFW", "l1")] if fits(*p) and p[1] in FEW and p[0] != "ofw"],
+)
+@pytest.mark.parametrize("most", [None, 40])
+def test_a_model_whose_arrays_are_reserved(optimizer, where, most, monkeypatch):
+    samples = list(words(60))
+    plain = learn(make(optimizer, where, max_names=most), samples)
+    monkeypatch.setattr(run, "DOUBLING", 16)
+    monkeypatch.setattr(run, "RESERVED", 1 << 12)
+    monkeypatch.setattr(features, "PART", 10)
+    model = learn(make(optimizer, where, max_names=most), samples[:30])
+    assert model._run.v.size == 1 << 12
+    assert isinstance(model._features.positions, features.Positions)
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), codec.loads(codec.dumps(model))):
+        assert everything(copied) == everything(model)
+        assert copied._run.v.size == copied._run.n_features
+        assert everything(learn(copied, samples[30:])) == everything(plain)
+        assert all(copied._features.positions[name] == j for j, name in enumerate(plain._features.names))
+
+
+def test_what_is_reserved_is_not_saved():
+    model = FWRegressor(sets.L1Ball(1.0), seed=0)
+    model._run.grow(np.arange(140_000))
+    assert model._run.v.size == run.RESERVED
+    assert model._run.__getstate__()["sums"].shape == (140_000, 4)
+    copied = pickle.loads(pickle.dumps(model))
+    copied._run.grow(np.arange(1))
+    assert copied._run.v.size == run.RESERVED
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_positions_in_parts_are_a_dict(seed, monkeypatch):
+    monkeypatch.setattr(features, "PART", 7)
+    rng = random.Random(seed)
+    plain = {f"w{j}": j for j in range(rng.randrange(20))}
+    parts = features.Positions(plain)
+    for step in range(300):
+        key = f"w{rng.randrange(40)}"
+        action = rng.randrange(3)
+        if action == 0:
+            plain[key] = parts[key] = step
+        elif action == 1 and key in plain:
+            del plain[key]
+            del parts[key]
+        elif action == 1:
+            with pytest.raises(KeyError):
+                del parts[key]
+        assert (key in parts) == (key in plain)
+        assert parts.get(key, -1) == plain.get(key, -1)
+        assert len(parts) == len(plain)
+        assert all(parts[name] == position for name, position in plain.items())
+        assert all(len(part) <= 7 for part in parts.more)
+    with pytest.raises(KeyError):
+        parts["never"]
