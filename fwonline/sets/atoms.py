@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fwonline import _loaded
+
 __all__ = [
     "Array",
     "Atom",
@@ -24,6 +26,17 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
+
+
+def _check_numbers(atom: object, name: str, shape: tuple[int | None, ...]) -> Array:
+    """The atom's array of that name, None standing for any extent; it may be read-only, as atoms make theirs."""
+    values = getattr(atom, name, None)
+    if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != len(shape):
+        _loaded.fail(atom, name, f"an array of numbers of shape {shape}", values)
+    is_like = all(wanted is None or size == wanted for size, wanted in zip(values.shape, shape, strict=True))
+    _loaded.require(atom, name, is_like, f"an array of shape {shape}")
+    _loaded.require(atom, name, np.isfinite(values).all(), "finite values")
+    return values
 
 
 class Atom(abc.ABC):
@@ -41,6 +54,16 @@ class Atom(abc.ABC):
 
     def __init__(self, shape: tuple[int, ...]):
         self.shape = shape
+
+    def _check_loaded(self) -> None:
+        """See that an atom from a file is a point of its shape."""
+        is_shape = type(self.shape) is tuple and all(type(size) is int and size >= 1 for size in self.shape)
+        if not is_shape or not self.shape or self.size > _loaded.MOST:
+            _loaded.fail(self, "shape", "one or more positive integers", self.shape)
+        self._check_entries()
+
+    def _check_entries(self) -> None:  # noqa: B027  (the origin has none)
+        """See that what is stored are entries of the point."""
 
     @property
     @abc.abstractmethod
@@ -123,6 +146,10 @@ class CoordinateAtom(Atom):
     def _key(self) -> tuple[Any, ...]:
         return self.index, self.value
 
+    def _check_entries(self) -> None:
+        _loaded.count(self, "index", 0, self.size - 1)
+        _loaded.real(self, "value")
+
     def __repr__(self) -> str:
         return f"CoordinateAtom(index={self.index}, value={self.value}, shape={self.shape})"
 
@@ -178,6 +205,9 @@ class DenseAtom(Atom):
     def _key(self) -> tuple[Any, ...]:
         return ((self.values + 0.0).tobytes(),)  # + 0.0 turns -0.0, which equals 0.0, into its bytes
 
+    def _check_entries(self) -> None:
+        _check_numbers(self, "values", self.shape)
+
     def __repr__(self) -> str:
         return f"DenseAtom({self.values!r})"
 
@@ -224,6 +254,15 @@ class SparseAtom(Atom):
     def _key(self) -> tuple[Any, ...]:
         order = np.argsort(self.indices)
         return self.indices[order].tobytes(), (self.values[order] + 0.0).tobytes()
+
+    def _check_entries(self) -> None:
+        indices = self.indices
+        if type(indices) is not np.ndarray or indices.dtype.kind not in "iu" or indices.ndim != 1:
+            _loaded.fail(self, "indices", "an array of positions", indices)
+        is_inside = not indices.size or (indices.min() >= 0 and indices.max() < self.size)
+        _loaded.require(self, "indices", is_inside, f"positions below {self.size}")
+        _loaded.require(self, "indices", np.unique(indices).size == indices.size, "each position once")
+        _check_numbers(self, "values", indices.shape)
 
     def __repr__(self) -> str:
         return f"SparseAtom(indices={self.indices!r}, values={self.values!r}, shape={self.shape})"
@@ -277,6 +316,12 @@ class RankOneAtom(Atom):
     def _key(self) -> tuple[Any, ...]:
         return self.sigma, (self.u + 0.0).tobytes(), (self.v + 0.0).tobytes()
 
+    def _check_entries(self) -> None:
+        _loaded.real(self, "sigma")
+        for name, size in zip("uv", (*self.shape, 0, 0), strict=False):
+            _check_numbers(self, name, (size,))
+        _loaded.require(self, "shape", len(self.shape) == 2, "rows and columns")
+
     def __repr__(self) -> str:
         return f"RankOneAtom(sigma={self.sigma}, u={self.u!r}, v={self.v!r})"
 
@@ -309,6 +354,13 @@ class ProjectorAtom(Atom):
 
     def _key(self) -> tuple[Any, ...]:
         return ((self.vectors + 0.0).tobytes(),)
+
+    def _check_entries(self) -> None:
+        _loaded.require(self, "shape", len(self.shape) == 2 and self.shape[0] == self.shape[1], "a square")
+        vectors = _check_numbers(self, "vectors", (self.shape[0], None))
+        products = vectors.T @ vectors
+        is_orthonormal = np.abs(products - np.eye(len(products))).max(initial=0.0) <= 1e-6
+        _loaded.require(self, "vectors", is_orthonormal, "orthonormal columns")
 
     def __repr__(self) -> str:
         return f"ProjectorAtom({self.vectors!r})"
@@ -350,6 +402,14 @@ class ProductAtom(Atom):
 
     def _key(self) -> tuple[Any, ...]:
         return self.atoms
+
+    def _check_entries(self) -> None:
+        is_whole = type(self.atoms) is tuple and all(isinstance(atom, Atom) for atom in self.atoms)
+        _loaded.require(self, "atoms", is_whole, "atoms")
+        for atom in self.atoms:
+            atom._check_loaded()
+        size = sum(atom.size for atom in self.atoms)
+        _loaded.require(self, "shape", self.shape == (size,), f"{size} entries, as many as its atoms have")
 
     def __repr__(self) -> str:
         return f"ProductAtom({self.atoms!r})"
