@@ -178,6 +178,19 @@ def array(
             fail(owner, name, f"values of at least {least}", value.min().item())
         if most is not None and value.max() > most:
             fail(owner, name, f"values of at most {most}", value.max().item())
+    return _apart(owner, name, value)
+
+
+def _apart(owner: object, name: str, value: NDArray[typing.Any]) -> NDArray[typing.Any]:
+    """The array, or where another attribute of the file's objects has its memory too, a copy in its place."""
+    if (claimed := _claimed.get()) is None:
+        return value
+    whole = value
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    if claimed.setdefault(("memory", id(whole)), (id(owner), name)) != (id(owner), name) or whole is not value:
+        value = value.copy()
+        setattr(owner, name, value)
     return value
 
 
@@ -191,7 +204,7 @@ def owned(owner: object, *names: str) -> None:
         setattr(owner, name, getattr(owner, name).copy())
 
 
-_claimed: contextvars.ContextVar[dict[int, object] | None] = contextvars.ContextVar("claimed", default=None)
+_claimed: contextvars.ContextVar[dict[typing.Any, typing.Any] | None] = contextvars.ContextVar("claimed", default=None)
 
 
 @contextlib.contextmanager

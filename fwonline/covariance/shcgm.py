@@ -32,6 +32,7 @@ __all__ = ["SHCGMCovariance"]
 
 # Below this fraction of the empirical l1 norm the constraint cuts into the covariance itself.
 _LOW_FRACTION = 0.8
+_MOST_STEPS = 10_000
 # What the state holds of the parameters.
 _OF_PARAMETERS = (
     *("method_name", "beta0", "batch", "rank", "dual", "dtype_name", "fading", "centre", "absent_is_mean"),
@@ -249,6 +250,8 @@ class SHCGMCovariance(base.Estimator, Estimate):
     def _check_loaded(self) -> None:
         fresh = _loaded.rebuilt(self)
         _loaded.like(self, fresh)
+        # Who makes a model may choose any number of steps for a sample, a file may not.
+        _loaded.require(self, "steps_per_update", self.steps_per_update <= _MOST_STEPS, f"at most {_MOST_STEPS}")
         state = _loaded.instance(self, "_state", State)
         features = _loaded.instance(self, "_features", FeatureIndex)
         _loaded.claim(self, "_state", "_features")

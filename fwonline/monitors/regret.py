@@ -21,6 +21,7 @@ __all__ = ["Regret"]
 
 _FIRST = 64  # samples before the first evaluation
 _FOLD = 1 << 18  # numbers kept, beyond which samples of few features become sums of products
+_ROUNDING = 1e-9  # of sums of products
 _FEW = 512  # features that are few
 
 
@@ -343,7 +344,11 @@ class _Sums:
         """How many features the sums are of, where they are sums at all."""
         _loaded.like(self, _Sums())
         size = _loaded.array(self, "Xy", np.float64, (None,)).size
-        _loaded.array(self, "XX", np.float64, (size, size))
+        products = _loaded.array(self, "XX", np.float64, (size, size))
+        is_symmetric = np.allclose(products, products.T, rtol=_ROUNDING, atol=0.0)
+        _loaded.require(self, "XX", is_symmetric, "a symmetric matrix")
+        rows, cols = np.tril_indices(size)
+        _loaded.positive_semidefinite(self, "XX", products[rows, cols], size, _ROUNDING)
         _loaded.real(self, "yy", 0.0)
         return size
 

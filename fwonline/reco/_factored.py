@@ -36,6 +36,8 @@ _GROWTH = 1.05
 _FORGET = 0.9
 # Steps shrink the scale until the next compaction, some hundred steps later: one that is smaller is none.
 _LEAST_SCALE = 1e-30
+# The square roots of a compaction leave columns that matter little this much too long.
+_MOST_LENGTH = 4.0
 # What the ratings that there may be, of at most LARGEST each, can make of a radius.
 _MOST_RADIUS = LARGEST * 1e20
 
@@ -249,10 +251,12 @@ class Factored:
             _loaded.real(self, name, nan=True, inf=True)
         if problem.radius is not None and steps:
             _loaded.require(self, "radius", radius == problem.radius, f"the radius given, {problem.radius}")
-        # The nuclear norm is at most the sum of those of the columns.
-        sizes = (np.linalg.norm(array[:, :rank], axis=0) for array in (self.left, self.right))
-        with np.errstate(over="ignore"):
-            total = scale * float(np.prod(list(sizes), axis=0).sum())
+        # Columns on the right are unit vectors up to rounding; those on the left sum to the nuclear norm.
+        sizes = np.linalg.norm(self.right[:, :rank], axis=0)
+        is_unit = not rank or 1e-3 <= sizes.max() <= _MOST_LENGTH
+        _loaded.require(self, "right", is_unit, "columns of unit length")
+        largest = float(np.abs(self.left[:, :rank]).max(initial=0.0)) or 1.0
+        total = scale * largest * float(np.linalg.norm(self.left[:, :rank] / largest, axis=0).sum())
         _loaded.require(self, "left", total <= (1.0 + 1e-6) * radius, f"a matrix in the ball of radius {radius}")
         # An entry is at most as large as the nuclear norm.
         fit = np.abs(self.fit[: self.fitted]).max(initial=0.0)

@@ -235,6 +235,7 @@ class Ratings:
         ):
             numbers = np.bincount(positions, minlength=getattr(self, number).size)
             _loaded.require(self, number, (getattr(self, number) == numbers).all(), "how many ratings each has")
+            _loaded.require(self, number, numbers[:size].all(), "a rating of each")
             biases = getattr(self, of)
             _loaded.require(self, of, not biases[size:].any(), "zeros where nothing stands yet")
             _loaded.require(self, of, (np.abs(biases) <= _MOST_BIAS).all(), f"biases of at most {_MOST_BIAS:g}")
