@@ -32,6 +32,8 @@ from river import (
     tree,
     utils,
 )
+from river.base import AnomalyDetector
+from river.time_series.base import Forecaster
 
 from fwonline import cluster as fw_cluster
 from fwonline import covariance, monitors, reco, sets
@@ -307,12 +309,12 @@ def _feed(model: Any, seed: int) -> None:
         y = sum(x.values()) > 0.0
         if not hasattr(model, "learn_one"):
             model.update(float(k % 7))
-        elif hasattr(model, "forecast"):
+        elif isinstance(model, Forecaster):
             model.learn_one(float(k % 7))
         elif isinstance(model, rules.AMRules):
             model.predict_one(named)
             model.learn_one(named, float(y))
-        elif hasattr(model, "score_one"):
+        elif isinstance(model, AnomalyDetector):
             model.score_one(named)
             model.learn_one(named)
         elif isinstance(model, compose.TransformerUnion):
@@ -337,15 +339,22 @@ def use_river(model: Any) -> None:
             raise
 
 
-def _parts() -> dict[str, tuple[Callable[[], Any], Callable[[Any], None]]]:
-    found: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+Part = tuple[Callable[[], Any], Callable[[Any], None], type]
+
+
+def _parts() -> dict[str, Part]:
+    found: dict[str, Part] = {}
     for name, settings in {
         "dual": {"dual": True, "dtype": "float32"},
         "vertex": {"rank": 1, "fading_factor": 0.05, "batch": 4, "l1_fraction": 0.9},
         "momentum": {"method": "shcgm", "trace": 5.0, "l1": 8.0, "center": False, "missing": "mean"},
         "new": {"n": 0},
     }.items():
-        found[f"covariance/{name}"] = functools.partial(_covariance, **settings), use_covariance
+        found[f"covariance/{name}"] = (
+            functools.partial(_covariance, **settings),
+            use_covariance,
+            covariance.SHCGMCovariance,
+        )
     for name, settings in {
         "factors": {"lower": 1.0, "upper": 5.0},
         "ball": {"radius": 30.0},
@@ -354,7 +363,7 @@ def _parts() -> dict[str, tuple[Callable[[], Any], Callable[[Any], None]]]:
         "new": {"n": 0},
         "stored": {"n": 9},
     }.items():
-        found[f"completion/{name}"] = functools.partial(_completion, **settings), use_completion
+        found[f"completion/{name}"] = functools.partial(_completion, **settings), use_completion, reco.SHCGMCompletion
     for name, settings in {
         "full": {},
         "room": {"n_points": 200},
@@ -362,13 +371,13 @@ def _parts() -> dict[str, tuple[Callable[[], Any], Callable[[Any], None]]]:
         "new": {"n": 0},
         "held": {"n": 3},
     }.items():
-        found[f"kmeans/{name}"] = functools.partial(_kmeans, **settings), use_kmeans
+        found[f"kmeans/{name}"] = functools.partial(_kmeans, **settings), use_kmeans, fw_cluster.SHCGMKMeans
     for name in SETS:
-        found[f"sets/{name}"] = functools.partial(_places, name), use_places
-    found["monitors"] = _monitors, use_monitors
-    found["loop"] = _state, use_state
+        found[f"sets/{name}"] = functools.partial(_places, name), use_places, dict
+    found["monitors"] = _monitors, use_monitors, list
+    found["loop"] = _state, use_state, dict
     for name, make in RIVER.items():
-        found[f"river/{name}"] = functools.partial(_river, make), use_river
+        found[f"river/{name}"] = functools.partial(_river, make), use_river, type(make())
     return found
 
 

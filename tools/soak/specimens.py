@@ -5,7 +5,6 @@ A specimen is a line in `SPECIMENS`: its name, how it is trained, and how it is 
 
 from __future__ import annotations
 
-import functools
 import math
 import pickle
 from collections.abc import Callable
@@ -15,13 +14,14 @@ import numpy as np
 from river import compose, linear_model, metrics, optim, preprocessing
 from scipy import sparse
 
-from fwonline import cluster, covariance, monitors, reco, sets
 from fwonline import linear_model as fw
 from fwonline import losses as fw_losses
+from fwonline import monitors, sets
 from fwonline import optim as fw_optim
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import final_estimator
 from fwonline.loop import codec
+from tools.soak.parts import PARTS
 
 __all__ = ["SPECIMENS", "Specimen", "Wrong"]
 
@@ -227,60 +227,6 @@ SOFTMAX: dict[str, Callable[[], Any]] = {
 # --- other estimators ---
 
 
-def _covariance(**settings: Any) -> Any:
-    model = covariance.SHCGMCovariance(seed=1, **settings)
-    for row in _table(30, 0):
-        model.learn_one(_sample(row))
-    return model
-
-
-def use_covariance(model: Any) -> None:
-    """Learn and read."""
-    for k, row in enumerate(_table(6, 1)):
-        _allowed(model.learn_one, _sample(row) | ({f"new {k}": 0.5} if k in (2, 4) else {}))
-    if not np.isfinite(model.to_numpy()).all():
-        raise Wrong("an entry is not finite")
-    model[0, 1], model.infeasibility, str(model)
-    codec.loads(codec.dumps(model))
-
-
-def _completion() -> Any:
-    model = reco.SHCGMCompletion(lower=1.0, upper=5.0, batch=10, seed=1)
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        model.learn_one(user=int(rng.integers(8)), item=int(rng.integers(9)), y=float(rng.integers(1, 6)))
-    return model
-
-
-def use_completion(model: Any) -> None:
-    """Learn, predict and rank."""
-    rng = np.random.default_rng(1)
-    for k in range(25):
-        pair = {"user": int(rng.integers(8)) if k % 5 else f"new {k}", "item": int(rng.integers(9))}
-        _allowed(functools.partial(model.predict_one, **pair))
-        _allowed(functools.partial(model.learn_one, **pair, y=float(rng.integers(1, 6))))
-    model.rank(user=1, items={1, 2, 6})
-    if not math.isfinite(model.predict_one(user=1, item=1)):
-        raise Wrong("a prediction is not finite")
-    codec.loads(codec.dumps(model))
-
-
-def _kmeans(**settings: Any) -> Any:
-    model = cluster.SHCGMKMeans(n_clusters=2, n_points=20, batch=5, seed=1, **settings)
-    for row in _table(60, 0):
-        model.learn_one(_sample(row))
-    return model
-
-
-def use_kmeans(model: Any) -> None:
-    """Learn and predict."""
-    for k, row in enumerate(_table(25, 1)):
-        x = _sample(row) | ({f"new {k}": 0.5} if k in (2, 4) else {})
-        _allowed(model.predict_one, x)
-        _allowed(model.learn_one, x)
-    codec.loads(codec.dumps(model))
-
-
 def _river() -> Any:
     model = linear_model.LogisticRegression(optimizer=fw_optim.river.FrankWolfe(sets.L1Ball(2.0)))
     for row in _table(30, 0):
@@ -368,15 +314,9 @@ def _specimens() -> dict[str, Specimen]:
     add("default/classifier", lambda: classifier(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/softmax", lambda: softmax(seed=1), use=use_frame)
     found["new"] = Specimen(lambda: regressor(sets.L1Ball(2.0), seed=1), use_linear, regressor)
-    found["covariance"] = Specimen(_covariance, use_covariance, covariance.SHCGMCovariance)
-    found["covariance/shcgm"] = Specimen(
-        lambda: _covariance(method="shcgm", trace=5.0, l1=8.0), use_covariance, covariance.SHCGMCovariance
-    )
-    found["completion"] = Specimen(_completion, use_completion, reco.SHCGMCompletion)
-    found["kmeans"] = Specimen(_kmeans, use_kmeans, cluster.SHCGMKMeans)
-    found["kmeans/shcgm"] = Specimen(lambda: _kmeans(method="shcgm"), use_kmeans, cluster.SHCGMKMeans)
     found["river"] = Specimen(_river, use_river, linear_model.LogisticRegression)
     found["pipeline"] = Specimen(_pipeline, use_pipeline, dict)
+    found |= {name: Specimen(*part) for name, part in PARTS.items()}
     return found
 
 
