@@ -289,7 +289,7 @@ class Box(ConvexSet):
             if not np.isfinite(bounds[name]).all():
                 raise ValueError(f"Box: {name} must be finite everywhere")
         try:
-            lower, upper = np.broadcast_arrays(bounds["lower"], bounds["upper"])
+            lower, upper = (bound.copy() for bound in np.broadcast_arrays(bounds["lower"], bounds["upper"]))
         except ValueError:
             shapes = bounds["lower"].shape, bounds["upper"].shape
             raise ValueError(f"Box: lower has shape {shapes[0]} and upper {shapes[1]}; they must agree") from None

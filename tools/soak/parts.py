@@ -289,7 +289,7 @@ RIVER: dict[str, Callable[[], Any]] = {
     "page-hinkley": drift.PageHinkley,
     "kswin": lambda: drift.KSWIN(window_size=20, stat_size=5, seed=1),
     "quantile": lambda: stats.RollingQuantile(0.5, 10),
-    "stats": lambda: utils.Rolling(stats.Var(), 10),
+    "stats": lambda: utils.Rolling(stats.Var, window_size=10),
     "k-means": lambda: cluster.KMeans(n_clusters=2, seed=1),
     "dbstream": cluster.DBSTREAM,
     "holt": lambda: time_series.HoltWinters(alpha=0.3, beta=0.1),
