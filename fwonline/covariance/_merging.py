@@ -65,7 +65,8 @@ def blend(whole: State, apart: NDArray[np.float64], trace: float, l1: float) -> 
     x += (part * apart).astype(x.dtype)
     whole.m[: apart.size] += (part * (1.0 - method.of_x) / method.of_m * apart).astype(x.dtype)
     _, whole.l1 = _sizes(x, whole.n)
-    whole.square = _both_sides(np.square(x, dtype=np.float64), whole.n)
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of the largest values are beyond every float
+        whole.square = _both_sides(np.square(x, dtype=np.float64), whole.n)
 
 
 def _sizes(packed: NDArray, n: int) -> tuple[float, float]:

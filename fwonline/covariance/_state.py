@@ -335,8 +335,10 @@ class State:
         _loaded.require(self, "mean", not self.mean[n:].any(), "zeros where no feature stands yet")
         rounding = 1e-4 if self.dtype_name == "float32" else 1e-9
         _loaded.positive_semidefinite(self, "x", self.x, n, rounding)
-        for name in ("second_moment_trace", "empirical_l1", "clear_l1", "tau", "l1", "above", "square"):
-            _loaded.real(self, name, 0.0, 1.001 * most * max(n, 1) ** 2 * (most if name == "square" else 1.0))
+        for name in ("second_moment_trace", "empirical_l1", "clear_l1", "tau", "l1", "above"):
+            _loaded.real(self, name, 0.0, 1.001 * most * max(n, 1) ** 2)
+        # Only the gap reads it, and squares of the largest values are beyond every float.
+        _loaded.real(self, "square", 0.0, nan=True, inf=True)
         _loaded.real(self, "n_above", 0.0, float(n) ** 2)
         _loaded.require(self, "n_above", self.n_above.is_integer(), "a whole number")
         total = 2.0 * float(np.abs(self.x[used]).sum(dtype=np.float64)) - self._trace_of_x()

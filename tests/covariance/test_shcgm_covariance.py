@@ -621,3 +621,12 @@ def test_memory_stays_flat_when_nothing_new_is_seen():
     size = len(codec.dumps(model))
     model.learn_arrays(samples[100:])
     assert abs(len(codec.dumps(model)) - size) < 64
+
+
+def test_the_largest_values_that_can_be_learned_come_back_from_a_file():
+    model = SHCGMCovariance(seed=0)
+    for sign in (1.0, -1.0, 1.0, -1.0):
+        model.update({"a": 1e100 * sign, "b": -1e100 * sign})
+    np.testing.assert_array_equal(codec.loads(codec.dumps(model)).to_numpy(), model.to_numpy())
+    merged = model.merged([model])
+    np.testing.assert_array_equal(codec.loads(codec.dumps(merged)).to_numpy(), merged.to_numpy())
