@@ -30,6 +30,7 @@ class _Pending(msgspec.Struct):
     now: float | None
     questions: dict[Any, tuple[dict, Any, _Count, float | None]]
     early: dict[Any, tuple[Any, _Count, float | None, str]] = {}
+    far: float | None = None
 
 
 class _Guard(msgspec.Struct):
@@ -91,7 +92,7 @@ def check_state(state: Any) -> None:
 
 
 _FIELDS: dict[str, Any] = {
-    "sample": tuple[dict, Any, Any, float | None, str, tuple],
+    "sample": tuple[dict, Any, Any, Any, str, tuple],  # its time may be why it ended the run
     "rejected": tuple[Any, str, str, Any, tuple],
 }
 

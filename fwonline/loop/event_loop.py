@@ -627,7 +627,7 @@ class EventLoop:
         self.n_rejected = counts["rejected"]
         self._pending.restore(state["pending"])
         self._former_guard = state.get("guard")
-        if "rejections" in state:
+        if state.get("rejections") is not None:
             self._rejections.restore(state["rejections"])
         if state["held"] is not None:
             kind, fields = state["held"]

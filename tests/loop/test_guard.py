@@ -9,6 +9,7 @@ import pytest
 from river import compose, feature_extraction, linear_model, metrics, preprocessing, stats
 
 from fwonline import sets
+from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import Checkpoint, EventLoop, _guard
 from fwonline.monitors import Metric
@@ -235,6 +236,14 @@ def test_a_time_that_is_none_does_not_stop_the_clock_of_questions(time):
     summary = EventLoop(items, regressor(), on_error="skip", expire_seconds=50.0).run()
     assert summary.n_rejected == {"time": 1}
     assert (summary.n_expired, summary.n_pending) == (1, 1)
+
+
+@pytest.mark.parametrize("time", [math.nan, "noon"])
+def test_a_run_that_a_time_ended_begins_again_with_it(time, tmp_path):
+    items = [*good(3), Sample({"a": 1.0}, None, key=1, time=time)]
+    for _ in range(2):
+        with pytest.raises(SampleError, match="the event time is"):
+            EventLoop(items, regressor(), checkpoint=tmp_path / "c").run()
 
 
 @pytest.mark.parametrize("place", [0, 1, 7, 8])
