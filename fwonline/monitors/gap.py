@@ -24,8 +24,8 @@ class Gap(Monitor):
     r"""The Frank-Wolfe gap $g = \max_{s \in C} \langle \nabla F(w), w - s \rangle$ of a model, and an upper estimate.
 
     F is the mean loss over the samples remembered: by the optimizer, or by this monitor (the last 1,000) where the
-    optimizer keeps none. Where F is convex, $g$ bounds from above how far $F(w)$ is from the least value on the set.
-    Three things are told apart:
+    optimizer keeps none (but for models with `max_names`, of which nothing is known then). Where F is convex, $g$
+    bounds from above how far $F(w)$ is from the least value on the set. Three things are told apart:
 
     - `gap_estimate`: $\hat g = \max_s \langle d, w - s \rangle$ with the optimizer's own estimate $d$ of the gradient,
       as the last step had it; its mean and its exponentially weighted mean come along. It is **no bound**, neither from
@@ -146,7 +146,9 @@ class Gap(Monitor):
             self._faded = gap if self._faded is None else self._faded + self.fading_factor * (gap - self._faded)
 
     def _is_forgetful(self, estimator: Any) -> bool:
-        """Whether the optimizer remembers nothing that an exact gap could be of."""
+        """Whether the optimizer remembers nothing for an exact gap, and samples can be kept in its place."""
+        if getattr(estimator, "max_names", None) is not None:
+            return False  # features change their positions, by which samples are kept
         return self.every != 0 and hasattr(estimator, "last_bytes") and estimator.exact_gap() is None
 
     def _look(self, estimator: Any) -> None:

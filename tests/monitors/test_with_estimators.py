@@ -167,3 +167,13 @@ def test_values_too_large_for_a_gradient_do_not_end_a_run():
     assert set(monitor.get()) == {
         "gap_upper", "gap_over_memory", "gap_over_memory_at", "gap_estimate", "gap_estimate_ewm", "gap_estimate_mean",
     }  # fmt: skip
+
+
+def test_where_features_change_their_positions_no_samples_are_kept():
+    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0, max_names=3), monitors.Gap(every=1)
+    for k in range(20):
+        model.learn_one({f"name {k}": 1.0, "always": 2.0}, 1.0)
+        monitor.update(model=model)
+    assert monitor._window is None
+    assert monitor.get()["gap_upper"] is None
+    assert monitor.get()["gap_estimate"] is not None
