@@ -45,7 +45,7 @@ def rank_of(key: Hashable) -> int:
 PART = 1 << 18
 
 # Features that leave at once, at most, where there is a bound of them.
-AT_ONCE = 4096
+AT_ONCE = 2048
 
 # Stands for a first key where there is none: nothing that a stream brings is equal to it.
 _NO_KEY = object()
@@ -175,8 +175,6 @@ class FeatureIndex:
         self.positions = positions_of(self.names)
         if self.most is not None:
             self.seen = state["seen"].copy()
-            if self.seen.shape != (len(self.names),):
-                raise ValueError("the saved features are inconsistent: there is not one sample for each, seen last")
 
     def _check_loaded(self) -> None:
         self.names = list(_loaded.instance(self, "names", list))
@@ -332,20 +330,29 @@ class FeatureIndex:
         weighs = run.weighs()[:known]
         free = ~weighs
         free[idx[idx < known]] = False
-        candidates = np.flatnonzero(free)
-        if candidates.size >= needed or not run.gives_weights_up:
-            return self._longest_unseen(run, candidates, count)
+        there = int(np.count_nonzero(free))
+        if there >= needed or not run.gives_weights_up:
+            return self._longest_unseen(run, free, there, count)
         weighs[idx[idx < known]] = False
-        return np.concatenate([candidates, self._longest_unseen(run, np.flatnonzero(weighs), needed - candidates.size)])
+        heavy = self._longest_unseen(run, weighs, int(np.count_nonzero(weighs)), needed - there)
+        return np.concatenate([np.flatnonzero(free), heavy])
 
-    def _longest_unseen(self, run: Run, candidates: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        if candidates.size <= count:
-            return candidates
-        seen = self.seen[candidates]
-        last = np.partition(seen, count - 1)[count - 1]
-        before, equal = candidates[seen < last], candidates[seen == last]
-        ranks = run.rank[equal]
-        return np.concatenate([before, equal[np.argsort(ranks, kind="stable")[: count - before.size]]])
+    def _longest_unseen(self, run: Run, free: NDArray[np.bool_], there: int, count: int) -> NDArray[np.int64]:
+        """Of the ``there`` positions that are free, ``count`` seen before the others; of equals the lowest ranks."""
+        if there <= count:
+            return np.flatnonzero(free)
+        seen = self.seen[: free.size]
+        if there > 16 * count:
+            # A few of them tell where the wanted ones end, so that not all must be put in order.
+            few = np.sort(seen[free][:: max(there // 4096, 1)])
+            early = free & (seen <= few[min(2 * count * few.size // there + 8, few.size - 1)])
+            if np.count_nonzero(early) >= count:
+                free = early
+        candidates = np.flatnonzero(free)
+        last = np.partition(seen[candidates], count - 1)[count - 1]
+        before, equal = candidates[seen[candidates] < last], candidates[seen[candidates] == last]
+        order = np.argsort(run.rank[equal], kind="stable")
+        return np.concatenate([before, equal[order[: count - before.size]]])
 
     def _expect(self, n: int, run: Run) -> None:
         """Prepare for samples of n features."""

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+import types
 
 import numpy as np
 import pytest
@@ -83,3 +84,16 @@ def test_positions_in_parts_are_a_dict(seed, monkeypatch):
         assert all(len(part) <= 7 for part in parts.more)
     with pytest.raises(KeyError):
         parts["never"]
+
+
+@pytest.mark.parametrize("spread", [3, 1_000, 10**9])
+@pytest.mark.parametrize("count", [1, 50, 5_000])
+def test_the_longest_unseen_of_many(spread, count):
+    rng = np.random.default_rng(count)
+    index = features.FeatureIndex(20_000)
+    index.seen = rng.integers(spread, size=20_000)
+    held = types.SimpleNamespace(rank=rng.permutation(20_000))
+    free = rng.random(20_000) < 0.7
+    found = index._longest_unseen(held, free, int(free.sum()), count)
+    order = np.lexsort((held.rank, index.seen))
+    assert sorted(found) == sorted(order[free[order]][:count])

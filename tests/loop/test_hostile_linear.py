@@ -54,6 +54,23 @@ def test_names_are_different_ones_and_as_many_as_the_run_has(change, match):
     refused(trained(optim.SFW(memory=10)), change, match)
 
 
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda m: setattr(m._features, "seen", m._features.seen + 31), "features that 30 samples have shown"),
+        (lambda m: setattr(m._features, "seen", m._features.seen - 31), "FeatureIndex.seen"),
+        (lambda m: setattr(m._features, "seen", m._features.seen.astype(float)), "FeatureIndex.seen"),
+        (lambda m: setattr(m._features, "seen", m._features.seen[:2]), "FeatureIndex.seen"),
+        (lambda m: setattr(m._features, "most", 0), "FeatureIndex.most"),
+        (lambda m: setattr(m._features, "most", None), "FWRegressor.max_names: expected what its features are bounded"),
+        (lambda m: setattr(m, "max_names", "many"), "FWRegressor.max_names"),
+        (lambda m: m._run.cnt.__setitem__(layout.CROWDED, 1), "cnt"),
+    ],
+)
+def test_who_was_seen_when_is_what_samples_have_shown(change, match):
+    refused(trained(max_names=4), change, match)
+
+
 def test_a_set_of_fixed_dimension_names_its_coordinates_by_number():
     box = sets.Box([-1.0] * 4, [1.0] * 4)
     refused(trained(optim.SFW(memory=10), box), lambda m: m._features.names.__setitem__(0, 7), "numbers of the coord")

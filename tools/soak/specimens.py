@@ -294,6 +294,8 @@ def _specimens() -> dict[str, Specimen]:
         for s, constraint in SETS.items():
             add(f"regressor/{o}/{s}", lambda o=optimizer, s=constraint: regressor(s(), o(), seed=1))
         add(f"sparse/{o}", lambda o=optimizer: regressor(sets.L1Ball(2.0), o(), intercept=True, seed=1), 0.4)
+        for s in ("l1", "l2"):
+            add(f"bounded/{o}/{s}", lambda o=optimizer, s=SETS[s]: regressor(s(), o(), seed=1, max_names=4))
         add(f"classifier/{o}", lambda o=optimizer: classifier(sets.L1Ball(2.0), o(), intercept=True, seed=1))
         if o in ("sfw", "one-sample", "fw", "ofw", "pairwise-memory", "svrf"):
             for name, loss in LOSSES.items():
@@ -310,6 +312,7 @@ def _specimens() -> dict[str, Specimen]:
         add(f"softmax/{o}", lambda o=optimizer: softmax(sets.NuclearBall(5.0), o(), seed=1))
     for o in ("one-sample", "svrf", "projected"):
         add(f"softmax/{o}/box", lambda o=OPTIMIZERS[o]: softmax(sets.Box(0.5, 2.0), o(), seed=1), 0.4)
+    add("bounded/softmax", lambda: softmax(seed=1, max_names=4))
     add("default", lambda: regressor(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/classifier", lambda: classifier(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/softmax", lambda: softmax(seed=1), use=use_frame)
