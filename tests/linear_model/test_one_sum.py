@@ -62,6 +62,32 @@ def test_many_rows_are_predicted_as_one_is(optimizer, constraint, kind):
     check_all_ways(model, X)
 
 
+FAMILY = [
+    optim.FW(memory=20),
+    optim.AwayFW(memory=20),
+    optim.PairwiseFW(memory=20),
+    optim.RandomizedFW(memory=20),
+    optim.RandomizedAwayFW(memory=20),
+    optim.LuFreundFW(memory=20),
+    optim.MomentumFW(memory=20),
+    optim.HazanLuoFW(memory=20),
+    optim.SVRF(memory=20),
+    optim.STORC(memory=20),
+    optim.SCGS(memory=20),
+]
+
+
+@pytest.mark.parametrize("optimizer", FAMILY, ids=lambda optimizer: type(optimizer).__name__)
+@pytest.mark.parametrize("kind", ["regressor", "classifier"])
+def test_the_families_on_a_memory_predict_many_rows_as_one(optimizer, kind):
+    cls = linear_model.FWRegressor if kind == "regressor" else linear_model.FWClassifier
+    loss = None if kind == "classifier" else river_optim.losses.Huber()
+    model = cls(sets.L1Ball(2.0), optimizer.clone(), loss=loss, seed=1)
+    X = np.clip(hostile(), -5.0, 5.0)
+    model.learn_arrays(X[:60], X[:60, 0] + X[:60, 1] > 0)
+    check_all_ways(model, X)
+
+
 @pytest.mark.parametrize("optimizer", [optim.OneSampleFW, lambda: optim.SVRF(memory=20), lambda: optim.SFW(memory=20)])
 def test_many_rows_of_a_softmax_model_are_predicted_as_one_is(optimizer):
     model = linear_model.FWSoftmax(sets.NuclearBall(5.0), optimizer(), seed=1)
