@@ -497,6 +497,12 @@ class FWLinear(abc.ABC):
         """The sample learned last, as the optimizer saw it, with the prediction and loss before learning it."""
         return self._run.last_sample
 
+    @property
+    def last_names(self) -> list | None:
+        """The features' names of the sample learned last, where ``max_names`` lets others take their positions."""
+        sample = None if self.max_names is None else self.last_sample
+        return None if sample is None else [self._features.names[j] for j in sample.indices.tolist()]
+
     def last_bytes(self) -> tuple[bytes, bytes, float] | None:
         """The sample learned last in the form that is quickest to keep; None where :attr:`last_sample` is None.
 

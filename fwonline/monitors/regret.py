@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ class Regret(Monitor):
         self._rows = Rows()
         self._sums: _Sums | None = None
         self._folded_loss = 0.0  # of the plays whose samples became sums
-        self._features: dict[Any, int] = {}  # of samples that come as dicts
+        self._features: dict[Any, int] = {}  # of samples that come as dicts, or whose features change their positions
         self._asked: tuple[Any, ConvexSet] | None = None
         self._best: Bracket | None = None
         self._result: dict[str, Any] = dict.fromkeys(
@@ -190,8 +191,10 @@ class Regret(Monitor):
             return
         if sample is not None:
             self._ask(estimator.fitted_loss, estimator.constraint)
-            self._d = max(self._d, int(sample.n_features))
-            self._rows.append(sample.indices, sample.values, float(sample.y), float(sample.prediction))
+            names = getattr(estimator, "last_names", None)
+            self._d = max(self._d, int(sample.n_features) if names is None else self._known(names))
+            indices = sample.indices if names is None else [self._features[name] for name in names]
+            self._rows.append(indices, sample.values, float(sample.y), float(sample.prediction))
         elif hasattr(estimator, "last_sample") or y_true is None or y_pred is None:
             return
         else:
@@ -226,9 +229,15 @@ class Regret(Monitor):
         for key, value in x.items():
             if not _is_number(value):
                 raise SampleError(f"feature {key!r} must be a finite number, not {value!r}")
-        indices = [self._features.setdefault(key, len(self._features)) for key in x]
-        self._d = len(self._features)
+        self._d = self._known(x)
+        indices = [self._features[key] for key in x]
         self._rows.append(indices, np.fromiter(x.values(), np.float64, len(x)), float(y_true), float(y_pred))
+
+    def _known(self, names: Iterable[Any]) -> int:
+        """Give names a position each; return how many there are now."""
+        for name in names:
+            self._features.setdefault(name, len(self._features))
+        return len(self._features)
 
     def _make_room(self) -> None:
         """Turn samples into sums where that says the same, or else stop when too much is kept."""

@@ -12,7 +12,9 @@ from river import linear_model, optim, preprocessing
 
 from fwonline import datasets, losses, monitors, sets
 from fwonline.exceptions import SampleError
+from fwonline.linear_model import FWRegressor
 from fwonline.monitors import regret as regret_module
+from fwonline.optim import SFW
 
 Sample = collections.namedtuple("Sample", "indices values y prediction loss n_features")
 
@@ -272,6 +274,25 @@ def test_a_pipeline_is_measured_after_its_transforms():
         seen.append(list(model["Estimator"].last_sample.values))
         monitor.update(y, 0.0, x=large, model=model)
     np.testing.assert_array_equal(monitor._rows.matrix(3).toarray(), seen)
+
+
+def test_features_that_take_each_others_positions_are_told_apart():
+    """A model of few names gives positions away; the best fixed point knows every name that came."""
+    model = FWRegressor(sets.L1Ball(2.0), SFW(memory=20), max_names=3, seed=0)
+    loss = optim.losses.Squared()
+    own, by_name = monitors.Regret(), monitors.Regret(loss, sets.L1Ball(2.0))
+    rng = np.random.default_rng(0)
+    for t in range(200):
+        x = {f"f{t // 20}": rng.normal(), "always": rng.normal(), f"f{t // 30}": rng.normal()}
+        y = 2.0 * x["always"] + 0.1 * rng.normal()
+        play = model.predict_one(x)
+        model.learn_one(x, y)
+        own.update(y, play, x=x, model=model)
+        # What was passed over is no part of the sample that the model saw.
+        seen = dict(zip(model.last_names, model.last_sample.values.tolist(), strict=True))
+        by_name.update(y, play, x=seen)
+    assert own.evaluate() == pytest.approx(by_name.evaluate())
+    assert len(own._features) > 3
 
 
 def test_features_far_from_zero_leave_the_interval_narrow():
