@@ -63,8 +63,16 @@ def fail(owner: object, name: str, expected: str, found: object = None) -> typin
     CheckpointError
         Always.
     """
-    shown = f", found {found!r:.80}" if found is not None else ""
+    shown = f", found {_shown(found)}" if found is not None else ""
     raise CheckpointError(f"the checkpoint's {type(owner).__qualname__}.{name}: expected {expected}{shown}")
+
+
+def _shown(found: object) -> str:
+    """A value in a few words: what a file holds may be endless when it is written out."""
+    parts = found if isinstance(found, tuple) and len(found) <= 4 else (found,)
+    if all(type(part) in (bool, float, str) or (type(part) is int and abs(part) < MOST << 12) for part in parts):
+        return f"{found!r:.80}"
+    return str(found) if isinstance(found, np.dtype) else f"a value of type {type(found).__name__}"
 
 
 def require(owner: object, name: str, is_good: object, expected: str) -> None:
