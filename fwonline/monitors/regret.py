@@ -358,7 +358,8 @@ class _Sums:
         _loaded.require(self, "XX", is_symmetric, "a symmetric matrix")
         rows, cols = np.tril_indices(size)
         _loaded.positive_semidefinite(self, "XX", products[rows, cols], size, _ROUNDING)
-        _loaded.real(self, "yy", 0.0)
+        most = (1.0 + 1e-6) * np.sqrt(np.abs(np.diag(products))) * math.sqrt(_loaded.real(self, "yy", 0.0))
+        _loaded.require(self, "Xy", (np.abs(self.Xy) <= most).all(), "products that the squares allow")
         return size
 
     def copy(self) -> _Sums:

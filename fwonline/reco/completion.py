@@ -418,9 +418,10 @@ class SHCGMCompletion(Ranker):
 
     def _check_loaded(self) -> None:
         fresh = _loaded.rebuilt(self)
-        _loaded.like(self, fresh, "_problem")
+        _loaded.like(self, fresh)
         for name in ("_problem", "_ratings", "_state"):
             _loaded.instance(self, name, type(getattr(fresh, name)))
+        _loaded.like(self._problem, fresh._problem, *vars(fresh._problem))
         _loaded.claim(self, "_ratings", "_state")
         _loaded.generator(self, "_noise")
         _loaded.count(self, "_waiting")

@@ -110,6 +110,7 @@ DAMAGES = [
     (folded, put("_sums", "XX", value=np.zeros((2, 3)))),
     (folded, put("_sums", "Xy", value=np.zeros(5))),
     (folded, put("_sums", "yy", value=math.nan)),
+    (folded, put("_sums", "Xy", value=np.array([1e200, 0.0]))),
     (folded, put("_sums", value={})),
     (regret, put("_sums", value=folded()._sums)),
 ]
