@@ -146,7 +146,8 @@ class FWLinear(abc.ABC):
             _loaded.require(self, name, fits, expected)
         names = self._features.names
         if run.fixed_dimension is not None:
-            _loaded.require(self, "_features", names == list(range(len(names))), "the numbers of the coordinates")
+            numbered = names == list(range(len(names))) and all(type(name) is int for name in names)
+            _loaded.require(self, "_features", numbered, "the numbers of the coordinates")
         ranks = [rank_of(name) if type(name) in (str, int) else None for name in names]
         known = [j for j, rank in enumerate(ranks) if rank is not None]
         same = run.rank[known].tolist() == [ranks[j] for j in known]

@@ -5,9 +5,11 @@ dicts, arrays, instances) has one line in the table and is referred to by its nu
 shared and cycles close. An instance is the name of its class and its state. There is no pickle: reading a document
 creates empty objects of allowed classes (`fwonline`'s, river's, and those given to `register`) and fills in their
 attributes; no constructor that the file chooses is called, except of the few classes of river that can be rebuilt in no
-other way.
+other way, and of fwonline's own values (sets, losses, schedules, optimizers), which check their parameters so.
 
-Loading is safe in the sense that a file runs no code and takes memory in proportion to its size. It does not make a
+Loading is safe in the sense that a file runs no code and takes memory in proportion to its size. Once all is there,
+objects of fwonline check themselves: every index lies within its array, every point in its set, numbers are finite and
+parts fit each other, or a CheckpointError names the class and the attribute. What loads works. It does not make a
 stranger's model a good one.
 """
 

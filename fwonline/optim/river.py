@@ -8,7 +8,7 @@ import numpy as np
 from river import optim as river_optim
 from river import utils
 
-from fwonline import sets
+from fwonline import _loaded, sets
 
 if typing.TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +80,20 @@ class FrankWolfe(river_optim.base.Optimizer):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict]:
         yield {"constraint": sets.L1Ball(5.0)}
+
+    def _check_loaded(self) -> None:
+        _loaded.kind(self, "constraint", sets.ConvexSet)._check_loaded()
+        _loaded.alike(self, FrankWolfe(self.constraint))
+        _loaded.names(self, "_names", self._names)
+        self._positions = {name: j for j, name in enumerate(self._names)}
+        _loaded.owned(self, "_average")
+        d = _loaded.array(self, "_average", np.float64, (None,), least=-1e250, most=1e250)
+        unused = d[len(self._names) :]
+        fits = d.size >= len(self._names) and not unused.any()
+        _loaded.require(self, "_average", fits, "an entry for each name, and 0 where none is")
+        _loaded.real(self, "_dot", -1e250, 1e250)
+        _loaded.real(self, "_gap", nan=True)
+        _loaded.count(self, "n_iterations")
 
     @property
     def _mutable_attributes(self) -> set[str]:

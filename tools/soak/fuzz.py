@@ -37,6 +37,8 @@ __all__ = ["Finding", "attempt", "fuzz", "replay"]
 HANG = 5.0
 #: Seconds of waiting after which it is killed, however little it computed.
 STUCK = 60.0
+#: Seconds between two lines that say how far it is.
+_SILENCE = 60.0
 #: Bytes that a mutant may take beyond what the process has.
 MEMORY = 2 << 30
 
@@ -132,7 +134,7 @@ def fuzz(
     count
         Mutants of all specimens together; by default as many as the time allows.
     seconds
-        How long; by default as long as the count takes.
+        How long, what is compiled first apart; by default as long as the count takes.
     told
         Called with a line for each new kind of finding.
 
@@ -149,17 +151,26 @@ def fuzz(
     kinds: collections.Counter[str] = collections.Counter()
     following = dict.fromkeys(names, 0)
     turn = 0
+    spoke = time.monotonic()
+    allowance = 0.0 if seconds is None else 2.0 * seconds
     while (count is None or sum(tally.values()) < count) and (ends is None or time.monotonic() < ends):
         name = names[turn % len(names)]
         turn += 1
         if name not in documents:  # compiles what a child would otherwise compile against its clock
+            began = time.monotonic()
             documents[name] = document_of(name)
             problem = attempt(name, documents[name].copy().write())
             if problem != "":
                 raise RuntimeError(f"the good document of {name} does not work: {problem or 'it is refused'}")
+            # A first run compiles, for up to twice as long as it mutates.
+            grace = min(allowance, time.monotonic() - began)
+            allowance, ends = allowance - grace, None if ends is None else ends + grace
         some = 25 if count is None else min(-(-count // len(names)), count - sum(tally.values()), 1000)
         first = following[name]
         following[name] = first + some
+        if told is not None and time.monotonic() - spoke > _SILENCE:
+            spoke = time.monotonic()
+            told(f"{sum(tally.values()):,} mutants of {len(documents)} specimens, {len(findings)} failed")
         for kind, finding in _tried(name, documents[name], seed, first, some, ends):
             tally[kind] += 1
             if finding is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ class Document(NamedTuple):
 
     table: dict[str, Any]
     blobs: list[bytes]
+    text: bytes = b""
 
     @classmethod
     def read(cls, data: bytes) -> Document:
@@ -35,7 +35,7 @@ class Document(NamedTuple):
         for length in table["blobs"]:
             blobs.append(data[start : start + length])
             start += length
-        return cls(table, blobs)
+        return cls(table, blobs, data[8 : 8 + size])
 
     def write(self) -> bytes:
         """Put it together again, all lengths and the order of the objects right."""
@@ -47,8 +47,8 @@ class Document(NamedTuple):
         return b"".join([len(text).to_bytes(8, "little"), text, *self.blobs])
 
     def copy(self) -> Document:
-        """Return one that may be changed."""
-        return Document(copy.deepcopy(self.table), list(self.blobs))
+        """Return one that may be changed, of a document as it was read."""
+        return Document(msgspec.json.decode(self.text), list(self.blobs), self.text)
 
     @property
     def objects(self) -> list[list[Any]]:
