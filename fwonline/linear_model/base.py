@@ -101,7 +101,7 @@ class FWLinear(abc.ABC):
             "_classes",
             "_n_merged",
         }
-        for name in vars(self).keys() - known:
+        for name in vars(self).keys() - known if _loaded.is_own(type(self)) else ():
             del vars(self)[name]  # it might stand before a method of that name
         _loaded.kind(self, "constraint", ConvexSet)
         _loaded.kind(self, "optimizer", Optimizer, optional=True)
