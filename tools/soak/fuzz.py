@@ -191,6 +191,7 @@ def _tried(name: str, document: Document, seed: int, first: int, count: int, end
     """Try mutants in children, one after another as they die; yields what each came to."""
     number = first
     while number < first + count and (ends is None or time.monotonic() < ends):
+        tried = number
         with tempfile.TemporaryFile() as errors:
             reading, writing = os.pipe()
             child = os.fork()
@@ -218,6 +219,8 @@ def _tried(name: str, document: Document, seed: int, first: int, count: int, end
                 number = at + 1
             elif at is not None:
                 return
+            elif number == tried and (ends is None or time.monotonic() < ends):
+                raise RuntimeError(f"no child could make {name}:{seed}:{number}: {_end_of(status, errors)}")
 
 
 def _notes(notes: Any, child: int, ends: float | None) -> Any:

@@ -460,7 +460,10 @@ def mutant(document: Document, rng: random.Random) -> tuple[bytes, str]:
     wanted = rng.choice((1, 1, 1, 1, 1, 1, 1, 2, 2, 3))
     while len(told) < wanted:
         change = rng.choices([c for c, _ in _CHANGES], [weight for _, weight in _CHANGES])[0]
-        what = change(changed, rng)
+        try:
+            what = change(changed, rng)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            what = None  # an earlier change has spoilt what this one reads
         if what is not None:
             told.append(what)
     return changed.write(), "; ".join(told)
