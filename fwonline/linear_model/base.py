@@ -38,6 +38,18 @@ def final_estimator(model: typing.Any) -> typing.Any:
     return model
 
 
+def label_array(classes: tuple) -> NDArray:
+    """Classes as an array: of their own type where all have one."""
+    labels = np.empty(len(classes), dtype=object)
+    for k, label in enumerate(classes):
+        labels[k] = label
+    try:
+        natural = np.array(classes)
+    except ValueError:  # some are tuples
+        return labels
+    return natural if natural.ndim == 1 and natural.tolist() == list(classes) else labels
+
+
 class FWLinear(abc.ABC):
     """What :class:`FWRegressor` and :class:`FWClassifier` share."""
 

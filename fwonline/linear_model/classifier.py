@@ -11,7 +11,7 @@ from river import utils as river_utils
 
 from fwonline import _loaded
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.base import FWLinear
+from fwonline.linear_model.base import FWLinear, label_array
 from fwonline.linear_model.merging import merged_linear
 from fwonline.losses import sigmoid
 
@@ -202,7 +202,7 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
 
     def _labels(self, p: np.ndarray) -> np.ndarray:
         # Of two that are equally likely the negative one, as `predict_one` has it.
-        return np.asarray(self.classes)[(p > 1.0 - p).astype(int)]
+        return label_array(self.classes)[(p > 1.0 - p).astype(int)]
 
     def predict_arrays(self, X: typing.Any) -> np.ndarray:
         """The likelier class of a matrix's rows, shape (n,): each as :meth:`predict_one` has it.

@@ -13,7 +13,7 @@ from fwonline import _loaded
 from fwonline._kernels import layout
 from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.base import FWLinear, seen
+from fwonline.linear_model.base import FWLinear, label_array, seen
 from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
@@ -181,12 +181,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         return probabilities(z)
 
     def _labels(self, p: NDArray) -> NDArray:
-        labels = np.empty(len(self.classes), dtype=object)
-        labels[:] = self.classes
-        natural = np.array(self.classes)
-        if natural.ndim == 1 and natural.tolist() == list(self.classes):
-            labels = natural
-        return labels[p.argmax(axis=1)]
+        return label_array(self.classes)[p.argmax(axis=1)]
 
     def predict_proba_many(self, X: typing.Any) -> typing.Any:
         """The probability of each class for a frame's rows; a frame of the same library."""

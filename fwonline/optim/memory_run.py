@@ -57,7 +57,7 @@ class MemoryRun(Run):
         _loaded.count(self, "capacity", 1)
         self._check_memory()
         self._newest = int(self._newest)
-        _loaded.count(self, "_newest", -1, max(0, len(self.rows) - 1))
+        _loaded.count(self, "_newest", -1, self.capacity - 1)
         least = max(1, int(self.cnt[layout.BATCH]))
         _loaded.array(self, "batch", np.int64, (None,), least=0, most=max(0, len(self.rows) - 1))
         _loaded.require(self, "batch", self.batch.size >= least, f"room for {least} samples")

@@ -205,6 +205,9 @@ class Run:
         _loaded.kind(self, "constraint", sets.ConvexSet)._check_loaded()
         _loaded.kind(self, "optimizer", Optimizer)._check_loaded()
         losses.check_loaded(self, "loss")
+        d = max(1, int(self.cnt[layout.D]))
+        size = self.constraint._scale(self.constraint.shape or (d,))
+        _loaded.require(self, "constraint", size <= _LARGEST_SET, f"a set of points of at most {_LARGEST_SET:g}")
         fresh = self._new_alike()
         _loaded.alike(self, fresh, *self._apart, *_DERIVED)
         _loaded.owned(self, *(name for name, value in vars(self).items() if isinstance(value, np.ndarray)))
@@ -719,6 +722,8 @@ _CNT_FIXED = (
 # Beyond what sums of refusable samples can reach, and far from where products of two overflow.
 _HUGE = 1e250
 _MOST_DRAWN = 1 << 26
+# The square of a distance in a set stays a number.
+_LARGEST_SET = 1e150
 # A step of the intercept divides by it, and is halved until it fits: one that is infinite never would.
 _LEAST_CURVATURE = 1e-100
 

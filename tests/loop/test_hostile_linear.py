@@ -200,6 +200,20 @@ def test_a_size_that_leaves_room_in_a_full_set_is_refused():
     )
 
 
+def test_a_set_too_large_to_calculate_in_is_refused():
+    def enlarge(model):
+        model.constraint.radius = model._run.num[layout.SET_P] = 1e300
+
+    refused(trained(optim.SFW(memory=10)), enlarge, "SFWRun.constraint")
+
+
+def test_classes_of_several_types_are_predicted():
+    model = trained(optim.SFW(memory=10), kind=FWClassifier)
+    model._classes = (False, ("a", 1))
+    loaded = codec.loads(codec.dumps(model))
+    assert set(loaded.predict_arrays(np.eye(4)).tolist()) <= {False, ("a", 1)}
+
+
 # --- objects ---
 
 
