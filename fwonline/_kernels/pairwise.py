@@ -140,6 +140,17 @@ def renew_key(v, u, bound, group, num, cnt, sums, j):
 
 
 @part
+def unlist(cnt, active, place, j):
+    """j is no longer among the non-zeros; the last of them takes its place."""
+    at = place[j]
+    cnt[NONZEROS] -= 1
+    last = active[cnt[NONZEROS]]
+    active[at] = last
+    place[last] = at
+    place[j] = -1
+
+
+@part
 def set_weight(v, num, cnt, active, place, j, w):
     """w_j <- w, listed among the non-zeros."""
     v[j] = w / num[W_SCALE]
@@ -151,11 +162,7 @@ def set_weight(v, num, cnt, active, place, j, w):
         active[cnt[NONZEROS]] = j
         cnt[NONZEROS] += 1
     elif w == 0.0 and at >= 0:
-        cnt[NONZEROS] -= 1
-        last = active[cnt[NONZEROS]]
-        active[at] = last
-        place[last] = at
-        place[j] = -1
+        unlist(cnt, active, place, j)
 
 
 @part
@@ -325,6 +332,7 @@ def add(v, u, bound, group, num, cnt, sums, active, place, idx, val, at, start, 
     ``at`` takes the iterate. A non-zero that the noise outweighs goes to 0 at once: a drop step, which is free here.
     """
     kind, scale, bend, penalty, pull = cnt[SET], num[W_SCALE], stretch(num), num[PENALTY], num[PULL]
+    dropped = 0
     for k in range(start, stop):
         x = val[k]
         if x == 0.0:
@@ -344,12 +352,21 @@ def add(v, u, bound, group, num, cnt, sums, active, place, idx, val, at, start, 
         g = r + curvature * w - b
         z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
         if w != 0.0 and kind != SIMPLEX and h_j > 0.0 and clipped(num, cnt, z, j) == 0.0:
-            set_weight(v, num, cnt, active, place, j, 0.0)
-            num[SIZE] -= size_of(kind, w)
+            v[j] = 0.0
+            dropped += kind <= L2
             w = 0.0
             g = r - b
             z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
         set_key(u, bound, group, num, cnt, j, w, g, z, h_j)
+    for _ in range(dropped):
+        # By position, so that neither the list of non-zeros nor its size shows the order of the entries.
+        first = -1
+        for k in range(start, stop):
+            j = idx[k]
+            if v[j] == 0.0 and place[j] >= 0 and (first < 0 or j < idx[first]):
+                first = k
+        unlist(cnt, active, place, idx[first])
+        num[SIZE] -= size_of(kind, at[first])
 
 
 @part

@@ -310,31 +310,33 @@ def put(name, place, value):
 
 DAMAGES = {
     **{
-        f"relaxation.{name} = {value!r:.30}": ("_relaxation", name, value)
-        for name, value in (
-            ("n", 65),
-            ("n", -1),
-            ("n", 3),
-            ("points", np.zeros((64, 3))),
-            ("points", np.zeros((64, 2), np.float32)),
-            ("points", np.zeros((2, 64)).T),
-            ("points", np.full((64, 2), np.nan)),
-            ("points", np.zeros((0, 2))),
-            ("x", np.zeros(10)),
-            ("x", np.full(2080, 1e200)),
-            ("d", np.full(2080, -1.0)),
-            ("sums", np.zeros(64)),
-            ("sums", np.zeros(3)),
-            ("v", np.ones(64)),
-            ("x_scale", 0.0),
-            ("x_scale", 2.0),
-            ("d_scale", math.inf),
-            ("steps", -1),
-            ("steps", 0),
-            ("rng", np.random.RandomState(0)),
-            ("method", "shcgm"),
-            ("n_clusters", 3),
-            ("batch", 0),
+        f"{k}: relaxation.{name} = {type(value).__name__}": ("_relaxation", name, value)
+        for k, (name, value) in enumerate(
+            (
+                ("n", 65),
+                ("n", -1),
+                ("n", 3),
+                ("points", np.zeros((64, 3))),
+                ("points", np.zeros((64, 2), np.float32)),
+                ("points", np.zeros((2, 64)).T),
+                ("points", np.full((64, 2), np.nan)),
+                ("points", np.zeros((0, 2))),
+                ("x", np.zeros(10)),
+                ("x", np.full(2080, 1e200)),
+                ("d", np.full(2080, -1.0)),
+                ("sums", np.zeros(64)),
+                ("sums", np.zeros(3)),
+                ("v", np.ones(64)),
+                ("x_scale", 0.0),
+                ("x_scale", 2.0),
+                ("d_scale", math.inf),
+                ("steps", -1),
+                ("steps", 0),
+                ("rng", np.random.RandomState(0)),
+                ("method", "shcgm"),
+                ("n_clusters", 3),
+                ("batch", 0),
+            )
         )
     },
     **{
