@@ -236,6 +236,8 @@ def check_loaded(owner: object, name: str) -> None:
             _loaded.fail(loss, parameter, "a finite number", value)
     if vars(_loaded.rebuilt(loss)) != vars(loss):
         _loaded.fail(owner, name, "a loss with its parameters alone", vars(loss))
+    if compiled(loss)[0] == CUSTOM and not isinstance(loss, _river.MultiClassLoss):
+        loss(True, 0.5), loss.gradient(True, 0.5)  # a width of 0 divides
 
 
 Vectorised = typing.Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]

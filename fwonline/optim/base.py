@@ -28,7 +28,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["Optimizer", "State"]
 
 # Steps a sample that a model from a file may take.
-_MOST_STEPS = 10_000
+_MOST_STEPS = 1_000
 
 
 def check_count(name: str, value: int) -> None:

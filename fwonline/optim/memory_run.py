@@ -48,6 +48,9 @@ class MemoryRun(Run):
     def _extra(self) -> tuple:
         return (*self.pool, self.noise, self.batch)
 
+    # The largest derivative times value that a step lets into its sums.
+    _most_contribution: typing.ClassVar[float] = layout.LARGEST**2
+
     # --- from a file ------------------------------------------------------------------------------------------
 
     _apart = (*Run._apart, "_newest")
@@ -102,6 +105,8 @@ class MemoryRun(Run):
             largest[some] = np.maximum.reduceat(np.abs(self.pool_val[entries]), (ends - length)[some])
         same = np.array_equal(largest, duals[:live, memory.LARGEST_VALUE])
         _loaded.require(self, "duals", same, "the largest value of each sample")
+        can_sum = np.abs(duals[:live, memory.ALPHA]) * largest <= self._most_contribution
+        _loaded.require(self, "duals", can_sum.all(), "derivatives that sums can hold")
         labels = np.abs(duals[:live, memory.LABEL]) <= layout.LARGEST
         _loaded.require(self, "duals", labels.all(), f"targets of at most {layout.LARGEST:g}")
 

@@ -262,6 +262,7 @@ class StochasticPairwiseRun(MemoryRun):
         return (self.sums, self.active, self.place, *self.pool, self.pool_at, self.curves, self.recent, self.noise)
 
     _apart = (*MemoryRun._apart, "detector")
+    _most_contribution = LARGEST
 
     def _check_scalars(self, fresh: Run) -> None:
         super()._check_scalars(fresh)
