@@ -212,7 +212,8 @@ class FeatureIndex:
 
     def forget(self, count: int, run: Run) -> None:
         """Back to the first ``count`` features: what a refused sample brought leaves no trace."""
-        run.cnt[layout.CROWDED] = 0
+        if self.most is not None:
+            run.cnt[layout.CROWDED] = 0
         for name in self.names[count:]:
             del self.positions[name]
         if len(self.names) > count:

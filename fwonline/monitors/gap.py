@@ -49,7 +49,8 @@ class Gap(Monitor):
     Parameters
     ----------
     every
-        Samples from one look to the next; by default as above. 0 for no look: the upper estimate is then not known.
+        Samples from one look to the next; by default as above, and none where a model has no exact gap
+        (`SHCGMCompletion`). 0 for no look: the upper estimate is then not known.
     fading_factor
         Weight of the newest estimate in the exponentially weighted mean, in (0, 1].
 
@@ -134,7 +135,8 @@ class Gap(Monitor):
         if self._window is not None:
             self._window.append(estimator.last_bytes())
         if due:
-            if self.every != 0:
+            # A model without exact gaps has an estimate alone, unless looks were asked for.
+            if self.every != 0 and (self.every is not None or hasattr(estimator, "exact_gap")):
                 self._look(estimator)
             self._next = self._n + (self.every or self._spacing)
 

@@ -125,7 +125,7 @@ def test_a_step_of_the_intercept_ends():
         ("v", np.zeros(3)),
         ("v", np.zeros((64, 1))),
         ("v", np.zeros(64, dtype=np.float32)),
-        ("v", "weights"),
+        ("indptr", "weights"),
         ("rank", np.zeros(64)),
         ("pool_idx", np.full(1024, 77, dtype=np.uint32)),
         ("pool_val", np.full(1024, 1e200)),

@@ -171,7 +171,8 @@ def test_iterates_are_those_of_the_pseudocode(name, where, kind, tmp_path):
         assert sum(optimizer.active.values()) == pytest.approx(1.0)
     assert result.fun == pytest.approx(np.mean((X @ result.x - y) ** 2), abs=1e-13)
     g = 2.0 * X.T @ (X @ result.x - y) / len(y)
-    assert result.gap == pytest.approx(g @ result.x - SETS[where].lmo(g).dot(g), abs=1e-12)
+    # Rounded up by what the sums may have lost, which grows with the vertices of a hull.
+    assert result.gap == pytest.approx(g @ result.x - SETS[where].lmo(g).dot(g), abs=1e-11)
     assert result.success
     assert result.message == "took the 60 steps asked for"
 

