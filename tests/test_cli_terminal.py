@@ -110,7 +110,7 @@ def frames(screen):
     return [[line.rstrip() for line in plain(picture).split("\n")] for picture in pictures]
 
 
-@pytest.mark.parametrize("columns", [40, 120])
+@pytest.mark.parametrize("columns", [40, pytest.param(120, marks=pytest.mark.slow)])
 def test_the_live_view_fits_the_terminal(terminal, columns):
     run = terminal("run", "endless.toml", "--limit", "90000", columns=columns)
     assert run.end() == 0
@@ -184,7 +184,7 @@ def wait_until(condition, seconds=60):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_stopped_and_resumed_run_ends_as_one_that_was_not(here, number, capsys):
     (here / "limited.toml").write_text(ENDLESS.replace("seed = 1", "seed = 1, limit = 40_000"))
     arguments = [*COMMAND, "run", "limited.toml", "--output"]

@@ -251,7 +251,10 @@ def fits(optimizer, where):
 
 
 def everywhere(*where):
-    return pytest.mark.parametrize(("optimizer", "where"), [(o, s) for o in FAMILY for s in where if fits(o, s)])
+    pairs = [(o, s) for o in FAMILY for s in where if fits(o, s)]
+    quick = [o == "pairwise-memory" or s == "l1" for o, s in pairs]
+    given = [pytest.param(*p, marks=() if q else pytest.mark.slow) for p, q in zip(pairs, quick, strict=True)]
+    return pytest.mark.parametrize(("optimizer", "where"), given)
 
 
 def seen_last(model):

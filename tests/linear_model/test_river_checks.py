@@ -7,6 +7,8 @@ from river import checks, preprocessing
 from fwonline import sets
 from fwonline.linear_model import FWClassifier, FWRegressor
 
+# Every pair is tried; those that say little beyond the others only by CI.
+CHECKED = [pytest.param(o, s, marks=() if s in ("l1", "l2") else pytest.mark.slow) for o, s in PAIRS]
 KINDS = pytest.mark.parametrize("kind", [FWRegressor, FWClassifier])
 
 
@@ -25,7 +27,7 @@ def run_checks(model, without=()):
 
 
 @KINDS
-@pytest.mark.parametrize(("optimizer", "where"), PAIRS)
+@pytest.mark.parametrize(("optimizer", "where"), CHECKED)
 def test_estimator(optimizer, where, kind):
     model = kind(SETS[where](), OPTIMIZERS[optimizer](), intercept=where in ("l1", "box"), seed=1)
     # river lets memory grow for some seconds; how memory is held hangs on the optimizer alone.

@@ -64,6 +64,7 @@ def test_workers_join_and_leave(trial):
     assert stand_still(trial) < 6.0
 
 
+@pytest.mark.slow
 def test_a_slow_sink_costs_no_membership(trial):
     trial.write(80)
     client = {**trial.job.client, "session_timeout_ms": 6000, "max_poll_interval_ms": 2500}

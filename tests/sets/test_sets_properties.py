@@ -24,7 +24,8 @@ PUBLIC_SETS = [
     if isinstance(cls, type) and issubclass(cls, sets.ConvexSet) and cls is not sets.ConvexSet
 ]
 LOW_RANK = sets.RankOneAtom | sets.ProjectorAtom
-few = settings(max_examples=30, deadline=None)
+# The same few examples in every run of the test command, many where they are drawn anew.
+few = settings(max_examples=12 if settings().derandomize else 100, deadline=None)
 
 
 def linear_program(case: Case, g: np.ndarray) -> float:

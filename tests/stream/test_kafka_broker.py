@@ -65,6 +65,7 @@ def test_three_nodes_share_topics_and_survive_the_loss_of_one(real_kafka):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "said"), [([], "Apache Kafka"), (["--mock"], "mock, not Kafka")])
 def test_the_command_prints_the_address_and_ends_with_ctrl_c(request, options, said):
     if not options:

@@ -26,6 +26,7 @@ def test_poison_is_kept_whole_and_the_model_is_the_clean_one(real_kafka, name):
     assert figures["rejected"] == figures["dead letters whole"] == figures["poison"] >= 12
 
 
+@pytest.mark.slow
 def test_speed_and_memory_are_measured(real_kafka, name, tmp_path):
     said = []
     figures = speed.throughput(real_kafka, tmp_path, name, 300, 1, said.append)
