@@ -61,6 +61,7 @@ def test_a_png_shows_every_panel(runs, capsys):
     assert len(panels) >= 5
 
 
+@pytest.mark.slow
 def test_an_svg_names_its_curves(runs):
     path = runs / "one.svg"
     assert main(["report", str(runs / "one"), "--output", str(path)]) == 0
@@ -81,6 +82,7 @@ def test_an_svg_names_its_curves(runs):
     assert any(text.startswith("Distance to the constraint set: ") for text in said)
 
 
+@pytest.mark.slow
 def test_two_runs_lie_over_one_another(runs):
     path = runs / "both.svg"
     assert main(["report", str(runs / "one"), str(runs / "two"), "--output", str(path)]) == 0

@@ -151,6 +151,7 @@ def test_the_live_view_follows_the_terminal_and_ctrl_c_ends_it_cleanly(terminal,
     assert Checkpoint(here / "runs" / "endless" / "checkpoint").load()["counts"]["n"] == summary["n"]
 
 
+@pytest.mark.slow
 def test_no_color_means_no_color(terminal):
     run = terminal("run", "endless.toml", "--limit", "2000", NO_COLOR="1")
     assert run.end() == 0

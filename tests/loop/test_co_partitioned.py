@@ -17,7 +17,7 @@ from fwonline.loop import MergedModel, PartitionStates
 from fwonline.stream import KafkaSource
 from tools.soak.worker import CONTEXT
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(120)]
 
 PARTITIONS = 4
 
@@ -95,7 +95,6 @@ def predicted(pair):
         return [item.x for item in source]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("transactional", [False, True])
 def test_each_answer_meets_its_question_once_though_workers_die_and_come(pair, make_topic, transactional):
     pair = Pair(
@@ -185,7 +184,6 @@ def test_no_topic_runs_ahead_while_there_is_much_to_catch_up_with(pair):
     assert books(pair) == (1000, 499_500, 0)
 
 
-@pytest.mark.slow
 def test_topics_written_by_transactions_have_gaps_and_an_end(pair):
     with producer(pair, transactional_id=pair.group) as client:
         client.init_transactions()
@@ -216,7 +214,6 @@ def test_the_ends_of_the_topics_are_where_a_late_group_begins(pair):
     assert books(pair) == (20, 590, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("hasty")
 def test_a_transaction_that_the_brokers_have_ended_is_begun_anew(pair, make_topic):
     from kafka import KafkaProducer
@@ -255,7 +252,6 @@ def test_topics_of_different_sizes_are_refused(pair, make_topic):
     assert not list(pair.states.iterdir())
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("hasty")
 def test_a_topic_that_grows_alone_ends_the_stream_until_the_other_follows(pair, real_kafka):
     from kafka.admin import NewPartitions

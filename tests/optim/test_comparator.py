@@ -282,8 +282,15 @@ def test_wrong_quadratics_are_named(H, b, message):
         best_fixed_point_quadratic(H, b, 0.0, sets.L1Ball(1.0))
 
 
+REUTERS = [
+    (100, 0.4632),
+    (300, 0.3119),
+    *(pytest.param(*p, marks=pytest.mark.slow) for p in ((1000, 0.1569), (3000, 0.0727))),
+]
+
+
 @pytest.mark.skipif(not os.environ.get("FWONLINE_DATA"), reason="FWONLINE_DATA does not name the papers' data")
-@pytest.mark.parametrize(("radius", "optimum"), [(100, 0.4632), (300, 0.3119), (1000, 0.1569), (3000, 0.0727)])
+@pytest.mark.parametrize(("radius", "optimum"), REUTERS)
 def test_reuters_within_seconds(radius, optimum):
     X, y = datasets.load("rcv1_binary_sample")
     begin = time.perf_counter()

@@ -283,6 +283,7 @@ def test_float32_integers_and_strided_matrices():
         assert np.array_equal(x, expected)
 
 
+@pytest.mark.slow
 def test_the_data_is_left_alone_and_may_be_read_only():
     X, y = data()
     matrix = sparse.csr_array(X)

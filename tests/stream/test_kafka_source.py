@@ -78,6 +78,7 @@ def test_fields_of_the_value_can_be_key_and_time(make_topic, put, read):
     assert (sample.x, sample.key, sample.time) == ({"a": 1}, 7, 1_704_067_200.0)
 
 
+@pytest.mark.slow
 def test_every_position_resumes_with_exactly_the_next_message(make_topic, put, read):
     topic = make_topic()
     put(topic, [{"id": i} for i in range(12)])

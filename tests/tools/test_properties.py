@@ -14,6 +14,7 @@ def test_each_pass_has_a_seed_of_its_own(capsys):
     assert "passed" in said[0]
 
 
+@pytest.mark.slow
 def test_a_pass_that_fails_ends_the_trial(capsys):
     assert cli.main(["--seed", "7", "properties", "tests/no_such_file.py", "--seconds", "60"]) == 1
     shown = capsys.readouterr().out

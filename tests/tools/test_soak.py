@@ -19,6 +19,7 @@ def name():
     return f"fwonline-test-soak-{os.getpid()}-{os.urandom(3).hex()}"
 
 
+@pytest.mark.slow
 def test_poison_is_kept_whole_and_the_model_is_the_clean_one(real_kafka, name):
     figures = poison.poison(real_kafka, name, samples=1300)
     assert figures["ok"]
