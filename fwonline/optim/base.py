@@ -139,6 +139,8 @@ class Optimizer(base.Base):
             return
         # A sample is learned in as many steps: who makes a model may choose any number, a file may not.
         most = _MOST_STEPS if name == "steps" else layout.LARGEST
+        if isinstance(value, (int, np.integer)):
+            most = min(most, _loaded.MOST)  # counts, which are multiplied with counts
         if not isinstance(value, (int, float, np.integer, np.floating)) or not -layout.LARGEST <= value <= most:
             _loaded.fail(self, name, f"a number of at most {most:g}", value)
 

@@ -317,7 +317,7 @@ def _specimens() -> dict[str, Specimen]:
     add("default/classifier", lambda: classifier(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/softmax", lambda: softmax(seed=1), use=use_frame)
     found["new"] = Specimen(lambda: regressor(sets.L1Ball(2.0), seed=1), use_linear, regressor)
-    found["river"] = Specimen(_river, use_river, linear_model.LogisticRegression)
+    found["river/frank-wolfe"] = Specimen(_river, use_river, linear_model.LogisticRegression)
     found["pipeline"] = Specimen(_pipeline, use_pipeline, dict)
     found |= {name: Specimen(*part) for name, part in PARTS.items()}
     return found
