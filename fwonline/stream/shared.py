@@ -131,7 +131,7 @@ class SharedSource(abc.ABC):
         SourceError
             When it is another one by the same name.
         NotOurs
-            When nobody can say now.
+            When the source cannot tell now.
 
         """
 
