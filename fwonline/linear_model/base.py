@@ -17,13 +17,13 @@ from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
 from fwonline.optim.base import Optimizer, as_rows, check_count
-from fwonline.optim.stochastic_pairwise import default_optimizer
+from fwonline.optim.online.stochastic_pairwise import default_optimizer
 from fwonline.sets import ConvexSet, L1Ball
 
 if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fwonline.optim.run import LastSample, Run
+    from fwonline.optim.runs.run import LastSample, Run
 
 __all__ = ["FWLinear", "final_estimator"]
 

@@ -17,10 +17,10 @@ from fwonline.linear_model.base import FWLinear, label_array, seen
 from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
-from fwonline.optim.finite_sum import probabilities
-from fwonline.optim.finite_sum_run import as_sum
-from fwonline.optim.one_sample import OneSampleFW
-from fwonline.optim.softmax_run import SoftmaxRun
+from fwonline.optim.online.one_sample import OneSampleFW
+from fwonline.optim.problem.finite_sum import probabilities
+from fwonline.optim.runs.finite_sum_run import as_sum
+from fwonline.optim.runs.softmax_run import SoftmaxRun
 from fwonline.sets import ConvexSet, Fantope, NuclearBall, Spectrahedron, Spectraplex
 
 if typing.TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fwonline import _loaded, losses
 from fwonline.exceptions import SampleError
 from fwonline.monitors._rows import Rows
 from fwonline.monitors.base import Monitor, final_estimator
-from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
+from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
 from fwonline.sets import ConvexSet
 
 __all__ = ["Regret"]

@@ -1,33 +1,33 @@
 """Projection-free optimizers, online inside an estimator and offline through ``minimize``."""
 
 from fwonline.optim import river, schedules
-from fwonline.optim.adaptive_ofw import AdaptiveOFW
-from fwonline.optim.away import AwayFW
 from fwonline.optim.base import Optimizer
-from fwonline.optim.comparator import Bracket, best_fixed_point, best_fixed_point_quadratic
-from fwonline.optim.constants import kappa, stochastic_gap_bound
-from fwonline.optim.fw import FW
-from fwonline.optim.hazan_luo import HazanLuoFW
-from fwonline.optim.hcgm import HCGM
-from fwonline.optim.hsag import HSAGFW
-from fwonline.optim.lu_freund import LuFreundFW
-from fwonline.optim.momentum import MomentumFW
-from fwonline.optim.objective import Objective
-from fwonline.optim.ofw import OFW
-from fwonline.optim.one_sample import OneSampleFW
-from fwonline.optim.pairwise import PairwiseFW
-from fwonline.optim.projected import ProjectedSGD
-from fwonline.optim.projected_svrg import ProjectedSVRG
-from fwonline.optim.randomized import RandomizedFW
-from fwonline.optim.randomized_away import RandomizedAwayFW
-from fwonline.optim.s3ccm import S3CCM
-from fwonline.optim.scgs import SCGS
-from fwonline.optim.sfw import SFW
-from fwonline.optim.shcgm import SHCGM
-from fwonline.optim.stochastic_pairwise import StochasticPairwiseFW
-from fwonline.optim.storc import STORC
-from fwonline.optim.svrf import SVRF
-from fwonline.optim.terms import Equals, L1Penalty, NonNegative, Term
+from fwonline.optim.composite.hcgm import HCGM
+from fwonline.optim.composite.hsag import HSAGFW
+from fwonline.optim.composite.s3ccm import S3CCM
+from fwonline.optim.composite.shcgm import SHCGM
+from fwonline.optim.deterministic.away import AwayFW
+from fwonline.optim.deterministic.fw import FW
+from fwonline.optim.deterministic.pairwise import PairwiseFW
+from fwonline.optim.deterministic.randomized import RandomizedFW
+from fwonline.optim.deterministic.randomized_away import RandomizedAwayFW
+from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
+from fwonline.optim.online.adaptive_ofw import AdaptiveOFW
+from fwonline.optim.online.lu_freund import LuFreundFW
+from fwonline.optim.online.momentum import MomentumFW
+from fwonline.optim.online.ofw import OFW
+from fwonline.optim.online.one_sample import OneSampleFW
+from fwonline.optim.online.projected import ProjectedSGD
+from fwonline.optim.online.sfw import SFW
+from fwonline.optim.online.stochastic_pairwise import StochasticPairwiseFW
+from fwonline.optim.problem.objective import Objective
+from fwonline.optim.problem.terms import Equals, L1Penalty, NonNegative, Term
+from fwonline.optim.theory import kappa, stochastic_gap_bound
+from fwonline.optim.variance_reduced.hazan_luo import HazanLuoFW
+from fwonline.optim.variance_reduced.projected_svrg import ProjectedSVRG
+from fwonline.optim.variance_reduced.scgs import SCGS
+from fwonline.optim.variance_reduced.storc import STORC
+from fwonline.optim.variance_reduced.svrf import SVRF
 
 __all__ = [
     "FW",

@@ -14,8 +14,8 @@ from scipy.optimize import OptimizeResult
 
 from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout
-from fwonline.optim.finite_sum import ScalarLoss
-from fwonline.optim.rounding import EPS, enclose
+from fwonline.optim.problem.finite_sum import ScalarLoss
+from fwonline.optim.problem.rounding import EPS, enclose
 from fwonline.optim.schedules import Schedule
 
 if typing.TYPE_CHECKING:
@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fwonline.optim.run import Rows, Run
+    from fwonline.optim.runs.run import Rows, Run
 
 __all__ = ["Optimizer", "State"]
 

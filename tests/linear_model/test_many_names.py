@@ -13,7 +13,7 @@ from test_max_names import FAMILY, fits, words
 from fwonline import sets
 from fwonline.linear_model import FWRegressor, features
 from fwonline.loop import codec
-from fwonline.optim import run
+from fwonline.optim.runs import run
 
 FEW = ("l1", "l2", "simplex")
 

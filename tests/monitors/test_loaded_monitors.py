@@ -10,7 +10,7 @@ from fwonline import losses, sets
 from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.loop import codec
 from fwonline.monitors import Feasibility, Gap, Metric, Regret, Throughput
-from fwonline.optim.comparator import Bracket
+from fwonline.optim.hindsight import Bracket
 
 
 class Model:

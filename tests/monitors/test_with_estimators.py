@@ -12,7 +12,7 @@ from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import codec
 from fwonline.monitors import gap as gap_module
-from fwonline.optim.comparator import best_fixed_point
+from fwonline.optim.hindsight import best_fixed_point
 
 CASES = {
     "squared on the l1 ball": (

@@ -13,10 +13,10 @@ from fwonline import losses, optim, sets
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import codec
-from fwonline.optim.cndg import cndg
-from fwonline.optim.comparator import best_fixed_point
-from fwonline.optim.finite_sum import DenseRows, FiniteSum, ScalarLoss, Softmax, SparseRows
-from fwonline.optim.finite_sum_run import advance, distance_sq
+from fwonline.optim.hindsight import best_fixed_point
+from fwonline.optim.problem.finite_sum import DenseRows, FiniteSum, ScalarLoss, Softmax, SparseRows
+from fwonline.optim.runs.finite_sum_run import advance, distance_sq
+from fwonline.optim.variance_reduced.cndg import cndg
 
 N, D = 150, 6
 LOSSES = {"squared": river_optim.losses.Squared(), "log": river_optim.losses.Log()}

@@ -14,7 +14,7 @@ from fwonline import losses, optim, sets
 from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
 from fwonline.loop import codec
-from fwonline.optim.comparator import best_fixed_point
+from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.schedules import CurvatureStep, Harmonic, LineSearch, ShortStep
 
 FAMILY = {

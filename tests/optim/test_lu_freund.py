@@ -13,7 +13,7 @@ from fwonline import optim, sets
 from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import codec
-from fwonline.optim.comparator import best_fixed_point
+from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.schedules import Harmonic
 
 D = 6

@@ -9,7 +9,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from fwonline import losses, optim, sets
 from fwonline.linear_model import FWRegressor
-from fwonline.optim.comparator import best_fixed_point
+from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.schedules import AdaGradStep, Harmonic, ShortStep
 
 N, D = 40, 6

@@ -14,8 +14,8 @@ from fwonline._kernels.layout import FORGOTTEN, WATCHED
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import codec
 from fwonline.optim import OneSampleFW, StochasticPairwiseFW
-from fwonline.optim.comparator import best_fixed_point
-from fwonline.optim.stochastic_pairwise import _since_change
+from fwonline.optim.hindsight import best_fixed_point
+from fwonline.optim.online.stochastic_pairwise import _since_change
 
 SETS = {
     "l1-small": sets.L1Ball(0.5),

@@ -16,7 +16,7 @@ from river import optim as river_optim
 
 from fwonline import linear_model
 from fwonline.losses import vector_loss
-from fwonline.optim.comparator import Bracket, best_fixed_point
+from fwonline.optim.hindsight import Bracket, best_fixed_point
 from tools.bench.clock import stopwatch
 
 if typing.TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from river.optim import losses
 
 from fwonline import optim, sets
-from fwonline.optim.comparator import Bracket, best_fixed_point
+from fwonline.optim.hindsight import Bracket, best_fixed_point
 from tools.papers import data, drawing
 
 if typing.TYPE_CHECKING:

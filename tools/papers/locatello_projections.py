@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fwonline.optim.composite import CompositeState
+    from fwonline.optim.composite.base import CompositeState
 
 __all__ = ["LINES", "Point", "Problem", "draw"]
 

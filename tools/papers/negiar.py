@@ -15,7 +15,7 @@ from river.optim import losses
 from scipy import sparse
 
 from fwonline import optim, sets
-from fwonline.optim.comparator import Bracket, best_fixed_point
+from fwonline.optim.hindsight import Bracket, best_fixed_point
 from tools.papers import data, drawing
 
 if typing.TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Conditional gradients on smooth objectives with affine constraints."""

@@ -1,0 +1,377 @@
+r"""What the composite optimizers share: min f(x) + sum_i g_i(A_i x) over a set with a linear minimisation oracle.
+
+A term is smoothed, :math:`g_\beta(z) = \min_u g(u) + \|z - u\|^2 / 2 \beta`, whose gradient needs one prox:
+:math:`(z - \operatorname{prox}_{\beta g}(z)) / \beta`; the prox of a set's indicator is the projection. Several terms
+are one term on the product of their spaces, so their gradients add up.
+
+With a dual y the constraint :math:`A x \in K` is met by an augmented Lagrangian, as in CGAL (Yurtsever, Fercoq, Cevher
+2019, https://arxiv.org/abs/1901.04013): what is smoothed is the distance of :math:`A x + \beta_k y` to K, and after a
+step
+
+.. math::
+    r = A x - \operatorname{proj}_K(A x + \beta_{k+1} y), \qquad y \leftarrow y + \sigma r, \qquad
+    \sigma = \min(1 / \beta_0, \; \eta_k^2 D^2 / (\beta_{k+1} \|r\|^2)),
+
+with D the diameter of the set, unless that would make y longer than its bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+
+import numpy as np
+from river import base
+from river import optim as river_optim
+from scipy.optimize import OptimizeResult
+
+from fwonline import losses, sets
+from fwonline.optim.base import binary_targets, check_count
+from fwonline.optim.problem.objective import MeanLoss, Objective, of_shape
+from fwonline.optim.problem.terms import Term
+from fwonline.sets.atoms import ProjectorAtom, RankOneAtom
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+__all__ = ["CompositeOptimizer", "CompositeState", "HomotopyOptimizer", "check_positive"]
+
+_SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
+# Where a share of the gap is asked for, eigenvectors begin with this residual; each further try asks for a tenth.
+_FIRST_TOL, _LAST_TOL = 0.1, 1e-13
+
+
+@dataclasses.dataclass
+class CompositeState:
+    """A run at work, and what its callback sees.
+
+    Attributes
+    ----------
+    x
+        The iterate; copy what is to be kept.
+    k
+        Number of the step, from 1.
+    direction
+        The estimate d of f's gradient.
+    gap
+        <v, x - s> of the last step: the Frank-Wolfe gap of the smoothed objective, estimated with d.
+    lmo_error
+        By how much <s, v> of the last step may exceed its minimum, as the residual of the eigenvectors that were found
+        tells: a bound once they are nearest to the lowest eigenvalues. 0.0 where the oracle is exact.
+    lmo_share
+        The share of the largest <v, x - s> that the last step's s reaches, given that error; 1.0 where it is exact.
+    n_lmo
+        Linear minimisations so far.
+    duals
+        The dual of each term, None of those that have none.
+    """
+
+    x: Array
+    constraint: sets.ConvexSet
+    terms: list[Term]
+    objective: Objective
+    rng: np.random.Generator
+    lmo_tol: float
+    wanted_share: float | None = None
+    dual_bound: float = 0.0
+    k: int = 1
+    gap: float = math.nan
+    lmo_error: float = 0.0
+    lmo_share: float = 1.0
+    n_lmo: int = 0
+    direction: Array = dataclasses.field(init=False)
+    memory: typing.Any = None  # what an algorithm keeps beyond the direction
+
+    def __post_init__(self) -> None:
+        self.direction = np.zeros_like(self.x)
+        self._counted = self.objective.n_gradients  # by those who used the objective before
+        self._lmo_rng = self.rng.spawn(1)[0]
+        has_dual = [self.dual_bound > 0.0 and term.is_constraint for term in self.terms]
+        self.duals: list[Array | None] = [
+            np.zeros_like(term.image(self.x)) if has else None for term, has in zip(self.terms, has_dual, strict=True)
+        ]
+
+    @property
+    def time(self) -> float:
+        """The number k of the step; where the oracle promises a share of the gap, 1 + share (k - 1)."""
+        return self.k if self.wanted_share is None else 1.0 + self.wanted_share * (self.k - 1)
+
+    @property
+    def infeasibility(self) -> float:
+        """Distance of A x to the terms' sets, all of them together."""
+        return math.hypot(*(term.distance(self.x) for term in self.terms))
+
+    @property
+    def n_gradients(self) -> int:
+        """Gradients asked for in this run; a whole one counts as many as there are components."""
+        return self.objective.n_gradients - self._counted
+
+    def smoothed_gradient(self, beta: float) -> Array | float:
+        """sum_i A_i^T (z_i - prox_{beta g_i}(z_i)) / beta; z_i = A_i x, with a dual A_i x + beta y_i."""
+        return sum(
+            of_shape(self.x, term.smoothed_gradient(self.x, beta, dual), f"the adjoint's answer in terms[{i}]")
+            for i, (term, dual) in enumerate(zip(self.terms, self.duals, strict=True))
+        )
+
+    def lmo(self, v: Array, eta: float) -> sets.atoms.Atom:
+        """A point s of the set with <s, v> least, up to an error that is asked for and reported."""
+        along = float(np.vdot(v, self.x))
+        if not isinstance(self.constraint, _SPECTRAL):
+            s = self.constraint.lmo(v)
+            self.n_lmo += 1
+            self.gap = along - s.dot(v)
+            return s
+        # An error that falls with the step costs no rate.
+        tol = self.lmo_tol * math.sqrt(eta) if self.wanted_share is None else _FIRST_TOL
+        while True:
+            s = self.constraint.lmo(v, start=self._start(v.shape), tol=tol)
+            self.n_lmo += 1
+            self.gap = along - s.dot(v)
+            self.lmo_error = self._missed(v, s, tol)
+            if self.lmo_error > 0.0:
+                self.lmo_share = max(self.gap, 0.0) / (max(self.gap, 0.0) + self.lmo_error)
+            else:
+                self.lmo_share = 1.0
+            if self.wanted_share is None or self.lmo_share >= self.wanted_share or tol <= _LAST_TOL:
+                return s
+            tol *= 0.1
+
+    def _start(self, shape: tuple[int, ...]) -> sets.atoms.Atom:
+        """Where the search for eigenvectors starts: anew for every step.
+
+        The atoms of the steps before, and a start that they all were found from, are nearly eigenvectors of v, but no
+        longer of its lowest eigenvalue: a search that may end early would end there.
+        """
+        columns = self.constraint.k if isinstance(self.constraint, sets.Fantope) else 1
+        u, v = (np.linalg.qr(self._lmo_rng.standard_normal((size, columns)))[0] for size in shape)
+        return ProjectorAtom(u) if isinstance(self.constraint, sets.Fantope) else RankOneAtom(1.0, u[:, 0], v[:, 0])
+
+    def _missed(self, v: Array, s: sets.atoms.Atom, tol: float) -> float:
+        """Bound on <s, v> - min, from how far the vectors of s are from being eigenvectors or singular vectors."""
+        if not isinstance(self.constraint, sets.NuclearBall):
+            v = 0.5 * (v + v.T)
+        if isinstance(s, RankOneAtom):
+            theta = float(s.u @ v @ s.v)
+            left, right = v @ s.v - theta * s.u, s.u @ v - theta * s.v
+            # the residual of (u, v) / sqrt(2), an eigenvector of [[0, v], [v^T, 0]]
+            return s.sigma * math.sqrt(0.5 * float(left @ left + right @ right))
+        if isinstance(s, ProjectorAtom):
+            image = v @ s.vectors
+            residual = image - s.vectors @ (s.vectors.T @ image)
+            return s.vectors.shape[1] * float(np.linalg.norm(residual))
+        return tol * self.constraint.diameter(v.shape) * float(np.linalg.norm(v))
+
+    def ascend(self, beta0: float, eta: float, beta: float) -> None:
+        """Move the duals along their residuals, at the smoothing of the next step; nothing where there are none."""
+        residuals = [
+            None if dual is None else term.residual(self.x, beta, dual)
+            for term, dual in zip(self.terms, self.duals, strict=True)
+        ]
+        square = sum(float(np.vdot(r, r)) for r in residuals if r is not None)
+        if square == 0.0:
+            return
+        sigma = min(1.0 / beta0, (eta * self.constraint.diameter(self.x.shape)) ** 2 / (beta * square))
+        moved = [
+            None if dual is None or r is None else dual + sigma * r
+            for dual, r in zip(self.duals, residuals, strict=True)
+        ]
+        if math.sqrt(sum(float(np.vdot(y, y)) for y in moved if y is not None)) <= self.dual_bound:
+            self.duals = moved
+
+    def move(self, s: sets.atoms.Atom, eta: float) -> None:
+        """x = x + eta (s - x)."""
+        self.x *= 1.0 - eta
+        s.add_to(self.x, eta)
+
+
+class CompositeOptimizer(base.Base):
+    """Base of the optimizers of f(x) + sum_i g_i(A_i x) over a set."""
+
+    lmo_tol: float = 1e-8
+    lmo_share: float | None = None
+    dual_bound: float = 0.0
+
+    def _begin(self, run: CompositeState) -> None:
+        """Prepare what the algorithm keeps beyond the run."""
+
+    def _step(self, run: CompositeState) -> None:
+        """One step of the algorithm."""
+        raise NotImplementedError
+
+    def _result(self, run: CompositeState) -> Array:
+        """The point that the algorithm answers with."""
+        return run.x
+
+    def minimize_composite(
+        self,
+        objective: Objective | Callable[[Array, np.random.Generator], Array],
+        *,
+        constraint: sets.ConvexSet,
+        terms: Sequence[Term] = (),
+        shape: int | tuple[int, ...] | None = None,
+        steps: int = 1000,
+        seed: int | None = None,
+        callback: Callable[[CompositeState], bool | None] | None = None,
+        x0: ArrayLike | None = None,
+    ) -> OptimizeResult:
+        r"""Minimise :math:`f(x) + \sum_i g_i(A_i x + b_i)` over a set.
+
+        Parameters
+        ----------
+        objective
+            f, an :class:`Objective`; or a function ``sample(x, rng)``: an unbiased estimate of its gradient.
+        constraint
+            The set.
+        terms
+            The g_i with their maps, each a :class:`Term`.
+        shape
+            Shape of x; not needed where x0 or the set says it.
+        steps
+            Steps to take.
+        seed
+            Seed of the sampling.
+        callback
+            Called with the :class:`CompositeState` after each step; a true answer, or ``StopIteration``, ends the run.
+        x0
+            Where to start, a point of the set; by default its point nearest to the origin.
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            ``x``; ``fun``, f + the g_i that are functions (NaN where f has no value); ``infeasibility``, the distance
+            to those that are sets; ``gap``, the last step's estimate of the smoothed objective's Frank-Wolfe gap;
+            ``lmo_error`` and ``lmo_share`` of the last step; ``duals``, one for each term, None where there is none;
+            ``nit``, ``n_gradients``, ``n_lmo``; ``success`` and ``message``.
+
+        Raises
+        ------
+        ValueError
+            For a start outside the set, a gradient that is not finite or has another shape, an adjoint whose answer has
+            another shape than x, or an objective that does not offer what the algorithm asks for.
+        TypeError
+            For a term that is no :class:`Term`.
+        """
+        check_count("steps", steps)
+        for i, term in enumerate(terms):
+            if not isinstance(term, Term):
+                raise TypeError(f"terms[{i}] must be a Term, got {term!r}; a set is one as Term(set)")
+        objective = objective if isinstance(objective, Objective) else Objective(sample=objective)
+        if x0 is None:
+            x = constraint.initial_point(shape)
+        else:
+            x = np.array(x0, dtype=np.float64)
+            if not constraint.contains(x):
+                raise ValueError(f"x0 must be a point of {constraint}")
+        run = CompositeState(
+            x, constraint, list(terms), objective, np.random.default_rng(seed),
+            self.lmo_tol, self.lmo_share, self.dual_bound,
+        )  # fmt: skip
+        self._begin(run)
+        message = f"took the {steps} steps asked for"
+        done = 0
+        try:
+            while done < steps:
+                self._step(run)
+                run.k += 1
+                done += 1
+                if not np.isfinite(run.direction).all():
+                    raise ValueError(f"step {done}: the objective's gradient is not finite")
+                if callback is not None and callback(run):
+                    raise StopIteration
+        except StopIteration:
+            message = f"the callback ended it after {done} steps"
+        run.x = self._result(run)
+        return OptimizeResult(
+            x=run.x,
+            fun=objective.value(run.x) + sum(term.value(run.x) for term in run.terms),
+            infeasibility=run.infeasibility,
+            gap=run.gap,
+            lmo_error=run.lmo_error,
+            lmo_share=run.lmo_share,
+            duals=run.duals,
+            nit=done,
+            n_gradients=run.n_gradients,
+            n_lmo=run.n_lmo,
+            success=True,
+            message=message,
+        )
+
+    def minimize(
+        self,
+        X: typing.Any,
+        y: ArrayLike,
+        *,
+        loss: typing.Any = None,
+        constraint: sets.ConvexSet,
+        terms: Sequence[Term] = (),
+        steps: int = 10_000,
+        seed: int | None = None,
+        callback: Callable[[CompositeState], bool | None] | None = None,
+        x0: ArrayLike | None = None,
+    ) -> OptimizeResult:
+        r"""Minimise :math:`\frac1n \sum_i \text{loss}(y_i, \langle x_i, w \rangle) + \sum_j g_j(A_j w)` over a set.
+
+        Parameters
+        ----------
+        X
+            Samples x features, a dense array or a scipy sparse matrix.
+        y
+            Targets, shape (n,); labels of binary losses are 0/1, booleans or -1/+1.
+        loss
+            A river loss, or any object with ``__call__`` and ``gradient``; ``Squared()`` by default.
+        constraint, terms, steps, seed, callback, x0
+            As in :meth:`minimize_composite`, which also says what is returned.
+        """
+        loss = river_optim.losses.Squared() if loss is None else loss
+        objective = MeanLoss(X, binary_targets(y) if losses.is_binary(loss) else y, loss)
+        return self.minimize_composite(
+            objective,
+            constraint=constraint,
+            terms=terms,
+            shape=objective.d,
+            steps=steps,
+            seed=seed,
+            callback=callback,
+            x0=x0,
+        )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._get_params())
+        return f"{type(self).__name__}({shown})"
+
+    __str__ = __repr__
+
+
+class HomotopyOptimizer(CompositeOptimizer):
+    """Base of the composite optimizers whose smoothing fades: the parameters they share."""
+
+    def __init__(
+        self,
+        beta0: float = 1.0,
+        lmo_tol: float = 1e-8,
+        lmo_share: float | None = None,
+        dual_bound: float = 0.0,
+    ):
+        check_positive("beta0", beta0)
+        check_positive("lmo_tol", lmo_tol)
+        if lmo_share is not None:
+            check_positive("lmo_share", lmo_share)
+            if lmo_share >= 1.0:
+                raise ValueError(f"lmo_share must be a number in (0, 1), or None, got {lmo_share!r}")
+        if isinstance(dual_bound, bool) or not isinstance(dual_bound, int | float) or not dual_bound >= 0.0:
+            raise ValueError(f"dual_bound must be a number >= 0, got {dual_bound!r}")
+        self.beta0 = beta0
+        self.lmo_tol = lmo_tol
+        self.lmo_share = lmo_share
+        self.dual_bound = dual_bound
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise unless value is a finite number > 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")

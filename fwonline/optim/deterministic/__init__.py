@@ -1,0 +1,1 @@
+"""Frank-Wolfe on a whole data set, with all its gradient at every step."""

@@ -1,0 +1,1 @@
+"""Optimizers for streams: a few steps for each sample."""

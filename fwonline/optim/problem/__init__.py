@@ -1,0 +1,1 @@
+"""A finite sum, data times loss, and what is asked of it: values, gradients of batches, gaps."""

@@ -1,0 +1,189 @@
+"""The optimizers that look at every sample they hold at every step: what they share, online and offline."""
+
+from __future__ import annotations
+
+import math
+import typing
+
+import numpy as np
+from river import optim as river_optim
+from scipy.optimize import OptimizeResult
+
+from fwonline import losses, sets
+from fwonline._kernels import layout
+from fwonline.optim.base import Optimizer, State, binary_targets, check_count
+from fwonline.optim.problem.design import design_of
+from fwonline.optim.schedules import Harmonic, LineSearch
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from fwonline.optim.runs.full_run import ActiveRun, FullRun
+    from fwonline.optim.schedules import Schedule
+    from fwonline.sets.atoms import Atom
+
+__all__ = ["Corrective", "FullGradient"]
+
+
+class FullGradient(Optimizer):
+    """Base of the optimizers that look at every sample they hold at every step."""
+
+    _run: FullRun
+
+    def __init__(self, memory: int = 1000, steps: int = 1, schedule: Schedule | None = None):
+        check_count("memory", memory)
+        check_count("steps", steps)
+        self.memory = memory
+        self.steps = steps
+        self.schedule = schedule
+
+    def _schedule(self) -> Schedule:
+        return _UNUSED if self.schedule is None or isinstance(self.schedule, LineSearch) else self.schedule
+
+    def _own_schedule(self, run: FullRun) -> Schedule:
+        """The steps where no schedule is named."""
+        return LineSearch()
+
+    @property
+    def n_coefficients(self) -> int:
+        """Entries of gradients computed: d for each whole gradient, the sampled ones for each sampled step."""
+        return self._run.n_coefficients if self.is_started else 0
+
+    def _due(self, step: int) -> bool:
+        """Whether offline the exact gap is to be looked at apart from the steps, before this one."""
+        return False
+
+    def minimize(
+        self,
+        X: typing.Any,
+        y: ArrayLike,
+        *,
+        loss: typing.Any = None,
+        constraint: sets.ConvexSet,
+        steps: int = 10_000,
+        seed: int | None = None,
+        callback: Callable[[State], bool | None] | None = None,
+        x0: ArrayLike | None = None,
+        tol: float | None = None,
+    ) -> OptimizeResult:
+        r"""Minimise :math:`\frac1n \sum_i \text{loss}(y_i, \langle x_i, w \rangle)` over a set.
+
+        Parameters
+        ----------
+        X
+            Samples x features: a dense array, a scipy sparse matrix, or a ``numpy.memmap``, which is read in chunks.
+        y
+            Targets, shape (n,); labels of binary losses are 0/1, booleans or -1/+1.
+        loss
+            A river loss, or any object with ``__call__`` and ``gradient``; ``Squared()`` by default.
+        constraint
+            The set.
+        steps
+            Steps to take, at most.
+        seed
+            Seed of the sampling, where there is any.
+        callback
+            Called with a :class:`State` after each step; a true answer, or ``StopIteration``, ends the run.
+        x0
+            Where to start, a point of the set. By default w = 0 where the set holds it, and in a box the point
+            nearest to it. Elsewhere, as on a simplex or in a hull, the start is the vertex that the first gradient
+            (or its estimate) asks for, not the set's ``initial_point``; ``ProjectedSGD`` projects its first step,
+            taken from 0. ``SVRF`` and ``STORC`` start at such a vertex everywhere, as their paper does.
+        tol
+            End when the exact Frank-Wolfe gap is at most tol. A whole gradient tells it at no cost; methods that
+            sample the gradient look now and then (see their parameter ``check``).
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            ``x``; ``fun``, the objective there; ``gap``, its exact Frank-Wolfe gap, so that fun - gap <= min <= fun
+            for a convex loss: both are rounded up by what their sums may have lost, so that this holds of the numbers
+            as they stand; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``,
+            ``n_exact_gradients``, ``n_coefficients``, ``n_lmo``, ``n_drop_steps`` (what fun and gap cost at the end
+            is not among them); ``success`` and ``message``.
+
+        Raises
+        ------
+        ValueError
+            For entries that are not finite, shapes that do not fit, or a start outside the set.
+        """
+        check_count("steps", steps)
+        loss = river_optim.losses.Squared() if loss is None else loss
+        design = design_of(X)
+        targets = np.ascontiguousarray(binary_targets(y) if losses.is_binary(loss) else y, dtype=np.float64)
+        n, d = design.shape
+        if targets.shape != (n,):
+            raise ValueError(f"y must have one target for each of the {n} rows of X, got shape {targets.shape}")
+        if not n:
+            raise ValueError("X has no rows: there is nothing to minimise")
+        bad = np.flatnonzero(~(np.abs(targets) <= layout.LARGEST))
+        if bad.size:
+            raise ValueError(f"y[{bad[0]}] is {targets[bad[0]]}; expected a finite number of at most 1e100")
+        if constraint.shape is not None and d != math.prod(constraint.shape):
+            raise ValueError(f"{constraint} holds points of {math.prod(constraint.shape)} features, X has {d} columns")
+        run = self.start(constraint, loss, seed)
+        run.is_online = False
+        run.grow(np.arange(d))
+        if x0 is not None:
+            run.set_weights(x0)
+        run.attach(design, targets, np.zeros(n))
+        message = self._descend(run, steps, callback, tol)
+        spent = self.n_gradients, self.n_exact_gradients, self.n_coefficients, self.n_lmo
+        run._refresh()
+        fun, gap = run.certify()
+        success = bool(message) or tol is None or gap <= tol
+        if not message:
+            message = f"took the {steps} steps asked for"
+            if tol is not None:
+                message = (
+                    f"took {steps} steps; the exact gap {gap:.3g} is {'at most' if success else 'above'} tol = {tol:g}"
+                )
+        return OptimizeResult(
+            x=run.weights,
+            fun=fun,
+            gap=gap,
+            gap_estimate=float(run.num[layout.GAP]),
+            nit=int(run.cnt[layout.T]),
+            n_gradients=spent[0],
+            n_exact_gradients=spent[1],
+            n_coefficients=spent[2],
+            n_lmo=spent[3],
+            n_drop_steps=run.n_drop_steps,
+            success=success,
+            message=message,
+        )
+
+    def _descend(self, run: FullRun, steps: int, callback, tol: float | None) -> str:
+        """Take the steps; answers why it ended before the last, or nothing."""
+        for done in range(steps):
+            if tol is not None and self._due(done) and (gap := run.certify()[1]) <= tol:
+                return f"the exact gap {gap:.3g} is at most tol = {tol:g}, after {done} steps"
+            if run.step(-np.inf if tol is None else tol):
+                return f"the exact gap {run.num[layout.GAP]:.3g} is at most tol = {tol:g}, after {done} steps"
+            try:
+                if callback is not None and callback(run.state()):
+                    return f"the callback ended it after {done + 1} steps"
+            except StopIteration:
+                return f"the callback ended it after {done + 1} steps"
+        return ""
+
+
+class Corrective(FullGradient):
+    """Base of the optimizers that keep an active set of atoms."""
+
+    _run: ActiveRun
+
+    @property
+    def n_drop_steps(self) -> int:
+        """Steps that took an atom out of the active set."""
+        return self._run.n_drop_steps if self.is_started else 0
+
+    @property
+    def active(self) -> dict[Atom, float]:
+        """A copy of the active set: atoms, and their weights in the iterate."""
+        return dict(self._run.active.weights) if self.is_started else {}
+
+
+_UNUSED = Harmonic()

@@ -1,0 +1,1 @@
+"""Frank-Wolfe on batches of a finite sum, with variance-reduced gradients."""
