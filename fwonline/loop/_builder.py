@@ -23,7 +23,7 @@ from fwonline.loop.group import GroupLoop
 from fwonline.monitors import Metric, Monitor
 from fwonline.monitors.base import final_estimator
 from fwonline.stream import Sink, Source, as_source
-from fwonline.stream.shared import SharedSource
+from fwonline.stream.group import GroupSource
 
 __all__ = ["Builder"]
 
@@ -156,7 +156,7 @@ class Builder:
     def section_source(self) -> Any:
         path: KeyPath = ("source",)
         source = self.required(path, "what to read")
-        if source is _BROKEN or isinstance(source, Source | SharedSource):
+        if source is _BROKEN or isinstance(source, Source | GroupSource):
             return source
         if not isinstance(source, Dataset):
             return self.problem(path, f"expected a source or a dataset, found {type(source).__name__}")
@@ -167,13 +167,13 @@ class Builder:
         path: KeyPath = ("group",)
         spec = self.values.get("group")
         if spec is None:
-            if isinstance(source, SharedSource):
+            if isinstance(source, GroupSource):
                 what = type(source).__name__
                 self.problem((), f"the table [group] is missing: {what} shares a stream out among workers")
             return None
         if not isinstance(spec, dict):
             return self.problem(path, f"expected a table, found {_shown(spec)}")
-        if source is not _BROKEN and not isinstance(source, SharedSource):
+        if source is not _BROKEN and not isinstance(source, GroupSource):
             self.problem(path, f"{type(source).__name__} is read by one process; a group shares out a KafkaGroupSource")
         self.unknown_keys(spec, _GROUP, path)
         known = _classes.parameters(GroupLoop)

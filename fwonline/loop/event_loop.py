@@ -159,7 +159,7 @@ class EventLoop:
         if max_rejected_share is not None and not 0 <= max_rejected_share <= 1:
             raise ValueError(f"max_rejected_share must be from 0 to 1, found {max_rejected_share!r}")
         self.source = as_source(source)
-        self.source.beats = True
+        self.source.idle_ticks = True
         self.model = model
         self.monitors = list(monitors)
         self.sinks = list(sinks)
@@ -197,7 +197,7 @@ class EventLoop:
 
     def _hurry(self, seconds: float) -> None:
         for sink in self._outputs():
-            sink.hurry(seconds)
+            sink.set_deadline(seconds)
 
     def _flush(self) -> None:
         for sink in self._outputs():
@@ -283,7 +283,7 @@ class EventLoop:
     def _again(self, held: Sample | Rejected, items: Iterator[Sample | Rejected]) -> Iterator[Sample | Rejected]:
         """What ended the run before and what follows it, unless the source has it once more, whole perhaps."""
         first, place = None, self._position()
-        if self.source.rereads:
+        if self.source.may_reread:
             try:
                 first = next(items, None)
             except SourceError:
@@ -486,7 +486,7 @@ class EventLoop:
     ) -> None:
         if item.origin and not message.startswith(item.origin):
             message = f"{item.origin}: {message}"
-        comes_again = self.source.refused(item.origin)
+        comes_again = self.source.mark_rejected(item.origin)
         if self.on_error == "raise":
             self._held = item
             raise SampleError(message) from cause
@@ -562,7 +562,7 @@ class EventLoop:
             state = checkpoint.load(self._whole_in_place)
             self._restore(state)
             self.source.seek(state["position"])
-            self.source.recognise(state.get("identity"))
+            self.source.expect_identity(state.get("identity"))
             for sink, place in zip(self._outputs(), state["outputs"], strict=True):
                 if place is not None:
                     sink.truncate(place)

@@ -135,14 +135,14 @@ class Source(abc.ABC):
 
     #: Whether the reader wants a None now and then while the source waits for items, to look at the clock meanwhile.
     #: A source that cannot wait with half an ear, such as one that reads standard input, yields none.
-    beats: bool = False
+    idle_ticks: bool = False
 
     #: Whether an item that was refused may come once more, whole, when a run goes on behind it: see `refused`.
-    rereads: bool = False
+    may_reread: bool = False
 
     @abc.abstractmethod
     def __iter__(self) -> Iterator[Sample | Rejected]:
-        """Yield the items behind `position`; where `beats` is set, also None, which is no item."""
+        """Yield the items behind `position`; where `idle_ticks` is set, also None, which is no item."""
 
     @property
     @abc.abstractmethod
@@ -175,7 +175,7 @@ class Source(abc.ABC):
         """
         return None
 
-    def recognise(self, identity: Any) -> None:  # noqa: B027  (nothing to know it by is the usual case)
+    def expect_identity(self, identity: Any) -> None:  # noqa: B027  (nothing to know it by is the usual case)
         """Take up the identity that a former run saw; called behind `seek`.
 
         The source makes sure that it is the same, and raises SourceError where it is not: here, or when it is read.
@@ -199,7 +199,7 @@ class Source(abc.ABC):
         """The item yielded last as it came, untouched, if it is the one of that origin; None where it is not kept."""
         return None
 
-    def refused(self, origin: str) -> bool:
+    def mark_rejected(self, origin: str) -> bool:
         """Hear that the item of that origin was not learned; return whether it may come once more, whole.
 
         A file whose last line has no end yet notes it in its position, and a run that goes on reads the line again.
@@ -253,7 +253,7 @@ class Sink(abc.ABC):
     def flush(self, *, durable: bool = False) -> None:  # noqa: B027  (optional)
         """Hand everything written to the system; with `durable`, wait until it is on the disk or acknowledged."""
 
-    def hurry(self, seconds: float) -> None:  # noqa: B027  (optional)
+    def set_deadline(self, seconds: float) -> None:  # noqa: B027  (optional)
         """Wait for nobody longer than so many seconds from now: the run is to end. Called by a signal's handler.
 
         Infinity ends the hurry.

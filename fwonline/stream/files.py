@@ -91,7 +91,7 @@ class FileSource(Source):
         self._closed = False
         self._items: Iterator[Sample | Rejected] | None = None
 
-    rereads = True
+    may_reread = True
 
     @abstractmethod
     def _read(self) -> Iterator[Sample | Rejected]:
@@ -204,7 +204,7 @@ class FileSource(Source):
     def _changed_header(self) -> str:
         raise NotImplementedError
 
-    def refused(self, origin: str) -> bool:
+    def mark_rejected(self, origin: str) -> bool:
         begins = self._line - self._last.count(b"\n")
         if not self._last.endswith(b"\n") and origin == f"{self.name}:{begins}":
             self._refused = self._offset
@@ -213,7 +213,7 @@ class FileSource(Source):
     def _note(self, item: Sample | Rejected | None) -> None:
         """Note what the file's last item was."""
         if isinstance(item, Rejected):
-            self.refused(item.origin)
+            self.mark_rejected(item.origin)
 
     @property
     def position(self) -> dict[str, int]:

@@ -6,11 +6,11 @@ from collections import deque
 
 from fwonline.exceptions import SourceError
 from fwonline.stream import Rejected, Sample
-from fwonline.stream.shared import Exchange, NotOurs, Place, SharedSource, Turn
+from fwonline.stream.group import CommittedOffsets, GroupSource, MergeTopic, PartitionsLost, PollResult
 
 
-class Board(Exchange):
-    """An exchange that a group shares."""
+class Board(MergeTopic):
+    """A merge topic that a group shares."""
 
     def __init__(self) -> None:
         self.documents: dict[str, tuple[int, bytes]] = {}
@@ -34,16 +34,16 @@ class Group:
     def __init__(self, together: dict[str, tuple[str, ...]] | None = None, **partitions: list) -> None:
         self.messages = {f"{name[:-1].replace('p', 't')}[{name[-1]}]": items for name, items in partitions.items()}
         self.units = together or {name: (name,) for name in self.messages}
-        self.places: dict[str, Place] = {}
-        self.era = 0
+        self.places: dict[str, CommittedOffsets] = {}
+        self.generation = 0
         self.board = Board()
         self.made = "first"  # what the stream's topics are, whatever they are called
 
-    def place(self, partition: str) -> Place:
-        return self.places.get(partition) or Place(dict.fromkeys(self.units[partition], 0), None)
+    def place(self, partition: str) -> CommittedOffsets:
+        return self.places.get(partition) or CommittedOffsets(dict.fromkeys(self.units[partition], 0), None)
 
 
-class Member(SharedSource):
+class Member(GroupSource):
     """A worker's part, which does what the script says: `gain`, `read`, `lose`, `end`."""
 
     name, group = "t", "g"
@@ -54,35 +54,35 @@ class Member(SharedSource):
         self.offsets: dict[str, int] = {}
         self.mine = -1
         self.done = False
-        self.answers: deque = deque()  # of commits: True, False or NotOurs; True when there are none
+        self.answers: deque = deque()  # of commits: True, False or PartitionsLost; True when there are none
         self.calls: deque = deque()  # whether the group calls, by turns; it does not when there are none
 
     @property
-    def era(self) -> int:
+    def generation(self) -> int:
         return self.mine
 
-    def exchange(self, topic):
+    def merge_topic(self, topic):
         return self.shared.board
 
-    def poll(self) -> Turn:
+    def poll(self) -> PollResult:
         if not self.script:
             self.done = True
-            return Turn()
+            return PollResult()
         what, *arguments = self.script.popleft()
         if callable(what):
             what()
-            return Turn()
+            return PollResult()
         if what == "lose":
             self.offsets.clear()
-            return Turn(lost=True)
+            return PollResult(lost=True)
         if what == "gain":
             self.offsets.clear()
-            self.shared.era += 1
-            self.mine = self.shared.era
-            return Turn(lost=True, gained={partition: self.shared.place(partition) for partition in arguments})
+            self.shared.generation += 1
+            self.mine = self.shared.generation
+            return PollResult(lost=True, assigned={partition: self.shared.place(partition) for partition in arguments})
         name, count = arguments
         partition = next(unit for unit, names in self.shared.units.items() if name in names)
-        return Turn(items=[(partition, self._read(name, count))])
+        return PollResult(items=[(partition, self._read(name, count))])
 
     def _read(self, name, count):
         for _ in range(count):
@@ -90,39 +90,39 @@ class Member(SharedSource):
             self.offsets[name] += 1
             yield item
 
-    def is_called(self):
+    def heartbeat(self):
         return bool(self.calls) and self.calls.popleft()
 
     def identity(self, partition):
         return {partition: self.shared.made}
 
-    def recognise(self, partition, identity):
+    def expect_identity(self, partition, identity):
         if identity is not None and identity != {partition: self.shared.made}:
             raise SourceError(f"{partition}: not what it was")
 
-    def stand(self, partition, offsets):
+    def seek(self, partition, offsets):
         assert offsets.keys() == set(self.shared.units[partition])
         self.offsets.update(offsets)
 
     def commit(self, places):
         answer = self.answers.popleft() if self.answers else True
-        if answer is NotOurs or self.mine != self.shared.era:
+        if answer is PartitionsLost or self.mine != self.shared.generation:
             self.offsets.clear()
-            raise NotOurs
+            raise PartitionsLost
         if answer:
             self.shared.places.update(places)
         return answer
 
-    def places(self):
+    def committed(self):
         return {partition: self.shared.place(partition) for partition in self.shared.units}
 
     def position(self, partition):
         return {name: self.offsets[name] for name in self.shared.units[partition]}
 
-    def is_read(self):
+    def at_end(self):
         return False
 
-    def is_done(self):
+    def all_committed(self):
         return self.done
 
 
@@ -134,4 +134,4 @@ def samples(count, first=0, **extra):
     ]
 
 
-__all__ = ["Group", "Member", "NotOurs", "Place", "Rejected", "samples"]
+__all__ = ["CommittedOffsets", "Group", "Member", "PartitionsLost", "Rejected", "samples"]

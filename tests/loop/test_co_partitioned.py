@@ -74,13 +74,13 @@ def learn(pair, **options):
 
 def places(pair):
     with pair.source() as source:
-        return source.places()
+        return source.committed()
 
 
 def books(pair):
     """What the states that count say: samples learned, the sum of their ids, and what was joined wrongly."""
     states = PartitionStates(pair.states, pair.group)
-    found = [states.read(name, place.note) for name, place in places(pair).items()]
+    found = [states.read(name, place.metadata) for name, place in places(pair).items()]
     ledgers = [state["monitors"][0] for state in found]
     assert all(state["position"] == place.offsets for state, place in zip(found, places(pair).values(), strict=True))
     wrong = sum(ledger.wrong for ledger in ledgers) + sum(state["counts"]["unmatched"] for state in found)
@@ -111,8 +111,8 @@ def test_each_answer_meets_its_question_once_though_workers_die_and_come(pair, m
         write(pair, count - count // 2, first=count // 2, delay=15, seconds=1.5)
         with pair.source() as source:
             deadline = time.monotonic() + 60
-            while sum(place.offset for place in source.places().values()) < 2 * count:
-                assert time.monotonic() < deadline, source.places()
+            while sum(place.total_offset for place in source.committed().values()) < 2 * count:
+                assert time.monotonic() < deadline, source.committed()
                 assert all(worker.is_alive() for worker in workers[1:])
                 time.sleep(0.1)
         for worker in workers[1:]:
@@ -208,7 +208,7 @@ def test_the_ends_of_the_topics_are_where_a_late_group_begins(pair):
     write(pair, 20)
     with pair.source(start="latest", end="latest") as source:
         assert pair.worker(source).run().n == 0
-    assert all(place.note == PartitionStates.beginning(place.offsets) for place in places(pair).values())
+    assert all(place.metadata == PartitionStates.beginning(place.offsets) for place in places(pair).values())
     write(pair, 20, first=20)
     assert learn(pair).n_learned == 20
     assert books(pair) == (20, 590, 0)
@@ -311,7 +311,7 @@ def test_a_topic_that_was_made_anew_is_refused_with_both_offsets_where_they_were
         admin.alter_group_offsets(pair.group, told)  # as of a member that committed behind the deletion
     with pytest.raises(SourceError, match=rf"^{pair.topics[1]}: this is not the topic .* another group, or del"):
         learn(pair)
-    assert {place.note for place in places(pair).values()} == {offset.metadata for offset in told.values()}
+    assert {place.metadata for place in places(pair).values()} == {offset.metadata for offset in told.values()}
 
 
 def test_offsets_moved_with_their_notes_are_refused(pair, real_kafka):

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from river import compose, metrics, preprocessing
-from shared_fake import Group, Member, NotOurs, Place, samples
+from shared_fake import CommittedOffsets, Group, Member, PartitionsLost, samples
 
 from fwonline import sets
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
@@ -37,16 +37,16 @@ def states(tmp_path):
 
 def committed(group, states, partition="t[0]"):
     place = group.places[partition]
-    state = states.read(partition, place.note)
+    state = states.read(partition, place.metadata)
     assert state["position"] == place.offsets
-    assert place.offset == state["counts"]["n"]
+    assert place.total_offset == state["counts"]["n"]
     return state
 
 
 def committed_offset(group, states, partition="t[0]"):
     place = group.places[partition]
-    assert states.read(partition, place.note)["position"] == place.offsets
-    return place.offset
+    assert states.read(partition, place.metadata)["position"] == place.offsets
+    return place.total_offset
 
 
 def replayed(items):
@@ -110,7 +110,7 @@ def test_who_is_called_by_the_group_commits_and_comes_at_once(worker, states, re
     seen = []
 
     def look():
-        seen.append((member.offsets["t[0]"], group.places["t[0]"].offset))
+        seen.append((member.offsets["t[0]"], group.places["t[0]"].total_offset))
         member.script.append(("read", "t[0]", 40 - member.offsets["t[0]"]))
 
     member.script.append((look,))
@@ -171,9 +171,9 @@ def test_a_file_stays_until_a_later_commit_is_known(worker, states):
 def test_a_beginning_is_committed_before_anything_is_learned(worker, states):
     group = Group(p0=samples(20))
     member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))
-    member.answers.extend([False, False, True, NotOurs])  # nobody knows, nobody knows, known; then given away
+    member.answers.extend([False, False, True, PartitionsLost])  # nobody knows, nobody knows, known; then given away
     worker(member).run()
-    assert group.places["t[0]"] == Place({"t[0]": 0}, f"{PartitionStates.NEW} 0")
+    assert group.places["t[0]"] == CommittedOffsets({"t[0]": 0}, f"{PartitionStates.NEW} 0")
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()  # the state that nobody names is no obstacle
     assert learned(committed(group, states)) == replayed(samples(20))
 
@@ -181,7 +181,7 @@ def test_a_beginning_is_committed_before_anything_is_learned(worker, states):
 def test_a_refused_commit_drops_everything(worker, states):
     group = Group(p0=samples(20))
     member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10), ("gain", "t[0]"), ("read", "t[0]", 20))
-    member.answers.extend([True, NotOurs])
+    member.answers.extend([True, PartitionsLost])
     assert worker(member).run().n == 30
     assert committed(group, states)["counts"]["learned"] == 20
 
@@ -189,7 +189,7 @@ def test_a_refused_commit_drops_everything(worker, states):
 def test_a_partition_lost_in_the_middle_of_a_turn_ends_the_turn(worker):
     group = Group(p0=samples(20), p1=samples(20))
     member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 10))
-    member.answers.extend([True, True, NotOurs])
+    member.answers.extend([True, True, PartitionsLost])
     both = member.poll
 
     def poll():
@@ -232,9 +232,9 @@ def test_questions_and_answers_of_two_topics_move_as_one(worker, states):
     assert summary.position == {"q[0]": 30, "a[0]": 30}
     assert (summary.n_pending, summary.n_unmatched) == (0, 0)
     place, (file,) = group.places[both], states.files(both)
-    state = states.read(both, place.note)
+    state = states.read(both, place.metadata)
     assert file.parent.name == "q%2Ba-0"
-    assert file.name[11:31] == f"{place.offset:020d}" == f"{60:020d}"
+    assert file.name[11:31] == f"{place.total_offset:020d}" == f"{60:020d}"
     assert state["position"] == place.offsets
     assert state["counts"]["learned"] == 30
 
@@ -246,7 +246,7 @@ def test_a_bad_item_ends_the_run_behind_a_commit_and_is_tried_again(worker, stat
     for _ in range(2):  # nothing moves on by itself
         with pytest.raises(SampleError, match=r"t\[0\]@7: not JSON"):
             worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 12))).run()
-        assert group.places["t[0]"].offset == 8
+        assert group.places["t[0]"].total_offset == 8
     kept, seen = [], []
 
     class Watch(Observer):
@@ -262,13 +262,13 @@ def test_a_bad_item_ends_the_run_behind_a_commit_and_is_tried_again(worker, stat
     summary = loop.run()
     assert [record["raw"] for record in kept] == ["{"]
     assert (summary.n_rejected, seen) == ({"malformed": 1}, ["malformed"])
-    assert states.read("t[0]", group.places["t[0]"].note)["counts"]["learned"] == 11
+    assert states.read("t[0]", group.places["t[0]"].metadata)["counts"]["learned"] == 11
 
 
 def test_a_limit_is_of_this_worker(worker):
     group = Group(p0=samples(30))
     assert worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 30))).run(12).n == 12
-    assert group.places["t[0]"].offset == 12
+    assert group.places["t[0]"].total_offset == 12
 
 
 def test_the_merge_predicts_and_is_not_learned(worker, states, tmp_path):
@@ -300,7 +300,7 @@ def test_models_are_shown_to_those_who_do_not_see_the_states(worker, states):
     group = Group(p0=samples(40), p1=samples(40, 500))
     member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 30), ("read", "t[1]", 30))
     worker(member, merge_every=1.0, merge_topic="models").run()
-    through_topic = MergedModel(Member(group), exchange=group.board)
+    through_topic = MergedModel(Member(group), merge_topic=group.board)
     through_states = MergedModel(Member(group), states)
     assert through_topic.refresh()
     assert through_states.refresh()
@@ -312,17 +312,17 @@ def test_models_are_shown_to_those_who_do_not_see_the_states(worker, states):
     member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))
     with pytest.warns(UserWarning, match="no room"):
         worker(member, merge_every=1.0, merge_topic="models").run()
-    assert group.places["t[0]"].offset == 40
+    assert group.places["t[0]"].total_offset == 40
 
     with pytest.raises(ValueError, match="merge_topic: expected merge_every with it"):
         worker(Member(group), merge_topic="models")
-    with pytest.raises(ValueError, match="expected states or an exchange"):
+    with pytest.raises(ValueError, match="expected states or a merge topic"):
         MergedModel(Member(group))
 
 
 def shown(group, **options):
     """What a process that predicts makes of what is shown; two partitions have learned."""
-    return MergedModel(Member(group), exchange=group.board, **options)
+    return MergedModel(Member(group), merge_topic=group.board, **options)
 
 
 @pytest.fixture
@@ -384,7 +384,7 @@ def test_what_is_no_model_of_the_groups_is_refused_and_counted(board, document, 
 def test_a_good_model_beside_a_strange_one_is_taken(board, states):
     merged = shown(board)
     merged.refresh()
-    again = codec.dumps(states.read("t[1]", board.places["t[1]"].note)["model"])
+    again = codec.dumps(states.read("t[1]", board.places["t[1]"].metadata)["model"])
     board.board.documents.update({"t[0]": (98, strange_model()), "t[1]": (99, again)})
     assert merged.refresh()
     assert (merged.n_partitions, merged.n_refused) == (2, 1)
@@ -419,7 +419,7 @@ def test_what_cannot_be_merged_is_told_at_once(worker):
 
 def test_an_offset_that_something_else_has_set_is_refused(worker, states):
     group = Group(p0=samples(10))
-    group.places["t[0]"] = Place({"t[0]": 4}, "")
+    group.places["t[0]"] = CommittedOffsets({"t[0]": 4}, "")
     with pytest.raises(CheckpointError, match=r"t\[0\]: expected the name of a state beside the group's offset, found"):
         worker(Member(group, ("gain", "t[0]"))).run()
 
@@ -427,14 +427,14 @@ def test_an_offset_that_something_else_has_set_is_refused(worker, states):
 def test_an_offset_with_the_note_of_another_one_is_refused(worker, states):
     group = Group(p0=samples(50))
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 30))).run()
-    note = group.places["t[0]"].note
+    note = group.places["t[0]"].metadata
     for offset in (0, 29, 31, 50):
-        group.places["t[0]"] = Place({"t[0]": offset}, note)
+        group.places["t[0]"] = CommittedOffsets({"t[0]": offset}, note)
         told = rf"t\[0\]: the group's offset is {offset}, and the note beside it is of 30: the offset was set by"
         with pytest.raises(CheckpointError, match=told):
             worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
-        assert group.places["t[0]"] == Place({"t[0]": offset}, note)
-    group.places["t[0]"] = Place({"t[0]": 30}, note)
+        assert group.places["t[0]"] == CommittedOffsets({"t[0]": offset}, note)
+    group.places["t[0]"] = CommittedOffsets({"t[0]": 30}, note)
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
     assert learned(committed(group, states)) == replayed(samples(50))
 
@@ -443,18 +443,18 @@ def test_each_offset_of_topics_that_belong_together_is_its_own(worker, states):
     both, names = "q+a[0]", ("q[0]", "a[0]")
     group = Group({both: names}, q0=samples(20), a0=samples(20))
     worker(Member(group, ("gain", both), ("read", "q[0]", 12), ("read", "a[0]", 5))).run()
-    note = group.places[both].note
-    group.places[both] = Place({"q[0]": 11, "a[0]": 6}, note)  # of the same sum
+    note = group.places[both].metadata
+    group.places[both] = CommittedOffsets({"q[0]": 11, "a[0]": 6}, note)  # of the same sum
     with pytest.raises(CheckpointError, match="the group's offset is 11, 6, and the note beside it is of 12, 5"):
         worker(Member(group, ("gain", both))).run()
 
 
 def test_a_beginning_is_of_its_own_offset(worker, states):
     group = Group(p0=samples(20))
-    group.places["t[0]"] = Place({"t[0]": 5}, states.beginning({"t[0]": 0}))
+    group.places["t[0]"] = CommittedOffsets({"t[0]": 5}, states.beginning({"t[0]": 0}))
     with pytest.raises(CheckpointError, match="the group's offset is 5, and the note beside it is of 0"):
         worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 15))).run()
-    group.places["t[0]"] = Place({"t[0]": 5}, "fwonline new")  # as version 0.1.0 wrote it
+    group.places["t[0]"] = CommittedOffsets({"t[0]": 5}, "fwonline new")  # as version 0.1.0 wrote it
     assert worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 15))).run().n_learned == 15
     assert committed_offset(group, states) == 20
 
@@ -482,13 +482,13 @@ def test_a_damaged_state_is_refused_and_left_where_it_is(worker, states, damage)
     group = Group(p0=samples(30))
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
     state = committed(group, states) | damage
-    place = group.places["t[0]"] = Place({"t[0]": 10}, states.write("t[0]", 1, 10, state))
+    place = group.places["t[0]"] = CommittedOffsets({"t[0]": 10}, states.write("t[0]", 1, 10, state))
     with pytest.raises(CheckpointError):
         worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
-    group.places["t[0]"] = Place({"t[0]": 10}, states.write("t[0]", 1, 10, "no state at all"))
+    group.places["t[0]"] = CommittedOffsets({"t[0]": 10}, states.write("t[0]", 1, 10, "no state at all"))
     with pytest.raises(CheckpointError):
         worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
-    assert states.is_there("t[0]", place.note)
+    assert states.is_there("t[0]", place.metadata)
 
 
 def test_a_partition_of_another_stream_by_the_same_name_is_refused(worker, states):
@@ -510,7 +510,7 @@ def test_a_state_of_before_there_were_identities_is_taken_up_and_written_with_on
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
     state = committed(group, states)
     del state["identity"]
-    group.places["t[0]"] = Place({"t[0]": 10}, states.write("t[0]", 1, 10, state))
+    group.places["t[0]"] = CommittedOffsets({"t[0]": 10}, states.write("t[0]", 1, 10, state))
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 20))).run()
     assert committed(group, states)["identity"] == {"t[0]": "first"}
     assert learned(committed(group, states)) == replayed(samples(30))
@@ -562,7 +562,7 @@ def test_a_file_cleared_away_by_a_later_owner_is_a_sign_of_that(worker, states):
 
     def poll():  # the place is read, and before its file is, somebody else has gone on
         turn = told()
-        if turn.gained and turn.gained["t[0]"] == old:
+        if turn.assigned and turn.assigned["t[0]"] == old:
             worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
         return turn
 

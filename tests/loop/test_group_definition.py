@@ -124,7 +124,7 @@ def test_what_is_lost_is_told_before_the_brokers_are_asked():
     from kafka.structs import TopicPartition
 
     from fwonline.stream import KafkaGroupSource
-    from fwonline.stream.shared import Turn
+    from fwonline.stream.group import PollResult
 
     class Consumer:
         def poll(self, timeout_ms):
@@ -137,7 +137,7 @@ def test_what_is_lost_is_told_before_the_brokers_are_asked():
     source, one = KafkaGroupSource("t", "127.0.0.1:1", group="g"), TopicPartition("t", 0)
     source._consumer, source._is_member = Consumer(), True
     source._ours, source._offsets = {"t[0]": (one,)}, {one: 3}
-    assert source.poll() == Turn(lost=True)
+    assert source.poll() == PollResult(lost=True)
     with pytest.raises(SourceError, match="say no"):
         source.poll()
 
@@ -147,7 +147,7 @@ def test_nothing_is_committed_under_another_membership_or_none(now):
     from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
     from fwonline.stream import KafkaGroupSource
-    from fwonline.stream.shared import NotOurs, Place
+    from fwonline.stream.group import CommittedOffsets, PartitionsLost
 
     class Consumer:
         def group_metadata(self):
@@ -161,6 +161,6 @@ def test_nothing_is_committed_under_another_membership_or_none(now):
     source._ours = {"t[0]": (TopicPartition("t", 0),)}
     member = {"generation_id": 5, "member_id": "m"} if now else {}
     source._membership = ConsumerGroupMetadata("g", **member)
-    with pytest.raises(NotOurs):
-        source.commit({"t[0]": Place({"t[0]": 3}, "note")})
+    with pytest.raises(PartitionsLost):
+        source.commit({"t[0]": CommittedOffsets({"t[0]": 3}, "note")})
     assert source.lags() == {}  # all was let go

@@ -133,7 +133,7 @@ def test_the_latest_document_of_each_partition_is_had_from_a_compacted_topic(rea
 
     topic = make_topic(2, cleanup_policy="compact")
     source = KafkaGroupSource("t", real_kafka.bootstrap, group="g", client=dict(real_kafka.consumer))
-    one, other = source.exchange(topic), source.exchange(topic)
+    one, other = source.merge_topic(topic), source.merge_topic(topic)
     try:
         assert other.latest() == {}
         one.publish("t[0]", 10, b"ten")
@@ -148,7 +148,7 @@ def test_the_latest_document_of_each_partition_is_had_from_a_compacted_topic(rea
         one.close()
         other.close()
     with pytest.raises(SourceError, match="has no topic fwonline-none: merge_topic must be there"):
-        source.exchange("fwonline-none").latest()
+        source.merge_topic("fwonline-none").latest()
 
 
 def test_what_is_forged_on_the_topic_of_models_is_refused_and_counted(real_kafka, make_topic):
@@ -170,7 +170,10 @@ def test_what_is_forged_on_the_topic_of_models_is_refused_and_counted(real_kafka
             [stream, pair], real_kafka.bootstrap, group="g", client=dict(real_kafka.consumer), co_partitioned=True
         )
         first, together = f"{stream}[0]".encode(), f"{stream}+{pair}[0]".encode()
-        with contextlib.closing(alone.exchange(models)) as one, contextlib.closing(both.exchange(models)) as other:
+        with (
+            contextlib.closing(alone.merge_topic(models)) as one,
+            contextlib.closing(both.merge_topic(models)) as other,
+        ):
             show(first, b"3", b"three")
             show(together, b"7", b"seven")
             assert one.latest() == {first.decode(): (3, b"three")}

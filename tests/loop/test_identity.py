@@ -37,7 +37,7 @@ class Numbered(Source):
     def identity(self):
         return self.made
 
-    def recognise(self, identity):
+    def expect_identity(self, identity):
         self.told.append(identity)
 
 

@@ -27,8 +27,8 @@ def worked(model, parts, folder):
     loop = GroupLoop(member, model, sinks=[CallbackSink(predicted.append)], **options)
     loop.run()
     states = PartitionStates(folder, "g")
-    alone = [states.read(partition, group.places[partition].note)["model"] for partition in ("t[0]", "t[1]")]
-    for outside in (MergedModel(Member(group), states), MergedModel(Member(group), exchange=group.board)):
+    alone = [states.read(partition, group.places[partition].metadata)["model"] for partition in ("t[0]", "t[1]")]
+    for outside in (MergedModel(Member(group), states), MergedModel(Member(group), merge_topic=group.board)):
         assert outside.refresh()
         assert codec.dumps(outside.model) == codec.dumps(merge(alone))
     return loop, predicted, alone

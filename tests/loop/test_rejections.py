@@ -170,8 +170,8 @@ def test_a_partition_of_which_too_much_is_rejected_ends_its_worker_behind_a_comm
         with pytest.raises(TooManyRejectedError, match=r"not JSON\n  t\[0\]@151: not JSON"):
             loop.run()
         place = group.places["t[0]"]
-        assert states.read("t[0]", place.note)["counts"]["n"] == place.offset
-        offsets.append(place.offset)
+        assert states.read("t[0]", place.metadata)["counts"]["n"] == place.total_offset
+        offsets.append(place.total_offset)
     assert offsets == [301, 302, 303]  # 151 of 301; each worker that takes it up is told so with its first item
     assert len(kept) == 153
     assert loop.n_rejected == {"malformed": 1}
@@ -182,4 +182,4 @@ def test_a_short_partition_is_judged_at_the_end(tmp_path):
     options = {"dead_letter": CallbackSink([].append)}
     with pytest.raises(TooManyRejectedError, match="6 of the last 10 items"):
         worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10)), tmp_path, **options).run()
-    assert group.places["t[0]"].offset == 10
+    assert group.places["t[0]"].total_offset == 10

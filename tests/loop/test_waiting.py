@@ -19,7 +19,7 @@ class Waits(Source):
         for i in range(2):
             self.position += 1
             yield Sample({"a": float(i)}, 1.0)
-            for _ in range(50 if self.beats else 0):
+            for _ in range(50 if self.idle_ticks else 0):
                 yield None
 
     def seek(self, position):

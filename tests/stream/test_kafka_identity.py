@@ -148,7 +148,7 @@ def test_a_resumed_stream_knows_its_topic_with_an_id_and_without(make_topic, kaf
     for known in (identity, by_message, None):  # None: of a checkpoint of version 0.1.0
         with source(kafka, topic) as again:
             again.seek(position)
-            again.recognise(known)
+            again.expect_identity(known)
             assert [sample.y for sample in again] == [5, 6, 7]
             assert again.identity[topic]["id"] == identity[topic]["id"]
             assert again.identity[topic]["last"]["0"][0] == 7
@@ -158,7 +158,7 @@ def test_a_resumed_stream_knows_its_topic_with_an_id_and_without(make_topic, kaf
     for known in (identity, by_message):
         with source(kafka, other, timeout=3) as again:
             again.seek({other: position[topic]})
-            again.recognise({other: known[topic]})
+            again.expect_identity({other: known[topic]})
             with pytest.raises(SourceError, match=r"not the topic that was read before.*fwonline run --fresh"):
                 list(again)
 
@@ -182,7 +182,7 @@ def test_a_topic_that_was_made_anew_is_refused_also_amid_a_run(make_topic, real_
             go_on_and_save()
     with source(real_kafka, topic) as again:
         again.seek(position)
-        again.recognise(identity)
+        again.expect_identity(identity)
         with pytest.raises(SourceError, match=f"^{topic}: this is not the topic that was read before: its id is "):
             list(again)
 

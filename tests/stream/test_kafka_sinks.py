@@ -82,12 +82,12 @@ def test_who_is_in_a_hurry_does_not_wait_for_brokers(monkeypatch):
     with pytest.raises(SourceError, match=r"did not take what was written: .*nothing came"):
         sink.flush(durable=True)
     assert producer.waited == pytest.approx(5.0)
-    sink.hurry(1.2)
+    sink.set_deadline(1.2)
     for _ in range(2):  # the second time there is nothing left to wait
         with pytest.raises(SourceError):
             sink.flush(durable=True)
         assert producer.waited == pytest.approx(6.2)
-    sink.hurry(math.inf)
+    sink.set_deadline(math.inf)
     with pytest.raises(SourceError):
         sink.flush(durable=True)
     assert producer.waited == pytest.approx(11.2)

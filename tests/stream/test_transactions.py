@@ -12,10 +12,10 @@ from kafka import KafkaProducer
 from kafka.errors import IllegalStateError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from fwonline.exceptions import SourceError
+from fwonline.stream.group import PartitionsLost
 from fwonline.stream.kafka import transactions
 from fwonline.stream.kafka.client import ClientSettings
 from fwonline.stream.kafka.transactions import KafkaTransaction
-from fwonline.stream.shared import NotOurs
 
 
 class Producer:
@@ -65,7 +65,7 @@ def clock(monkeypatch):
 def test_a_commit_that_nobody_answers_is_given_up(begun):
     transaction, told = begun(commit_transaction="silence")
     first = transaction.producer()
-    with pytest.raises(NotOurs):
+    with pytest.raises(PartitionsLost):
         transaction.commit({}, None)
     assert first.calls == ["begin_transaction", "send_offsets_to_transaction", "commit_transaction", "close"]
     assert told == ["forget"]
@@ -74,7 +74,7 @@ def test_a_commit_that_nobody_answers_is_given_up(begun):
 
 def test_a_commit_that_is_refused_is_taken_back(begun):
     transaction, told = begun(send_offsets_to_transaction=IllegalStateError())
-    with pytest.raises(NotOurs):
+    with pytest.raises(PartitionsLost):
         transaction.commit({}, None)
     assert transaction.producer().calls[:3] == ["begin_transaction", "send_offsets_to_transaction", "abort_transaction"]
     assert told == ["forget"]
@@ -84,7 +84,7 @@ def test_what_is_written_after_a_failure_counts_for_nothing(begun):
     transaction, told = begun()
     assert transaction.survives(KafkaTimeoutError("away"))
     assert transaction.producer() is None
-    with pytest.raises(NotOurs):
+    with pytest.raises(PartitionsLost):
         transaction.commit({}, None)
     assert told == ["forget"]
     assert transaction.producer() is not None
@@ -104,7 +104,7 @@ def test_failures_in_a_row_end_after_a_while_and_others_do_not(begun, clock):
 def test_a_trouble_without_an_end_is_an_error(begun, clock):
     transaction, _ = begun(send_offsets_to_transaction=IllegalStateError())
     for _ in range(3):
-        with pytest.raises(NotOurs):
+        with pytest.raises(PartitionsLost):
             transaction.commit({}, None)
         clock.now += 45.0
     with pytest.raises(SourceError, match="g: no transaction could be ended"):
@@ -114,8 +114,8 @@ def test_a_trouble_without_an_end_is_an_error(begun, clock):
 def test_who_is_in_a_hurry_does_not_wait(begun):
     transaction, _ = begun(commit_transaction="silence", abort_transaction="silence")
     transaction.timeout = 60.0
-    transaction.haste.hurry(0.2)
+    transaction.deadline.set(0.2)
     began = time.monotonic()
-    with pytest.raises(NotOurs):
+    with pytest.raises(PartitionsLost):
         transaction.commit({}, None)
     assert time.monotonic() - began < 4.0  # the silence is of five seconds

@@ -15,8 +15,7 @@ from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from fwonline._kernels import record_batch
-from fwonline.stream.kafka import unpacking
+from fwonline.stream.kafka import record_batch, unpacking
 
 PLACE = TopicPartition("clicks", 3)
 

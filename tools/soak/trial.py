@@ -242,10 +242,10 @@ class Trial:
         """The state of each partition that the group's commit points at."""
         states = PartitionStates(self.job.states, self.job.group)
         with self.job.source() as source:
-            places = source.places()
+            places = source.committed()
         for partition in range(self.partitions):
             name = f"{self.job.topic}[{partition}]"
-            yield states.read(name, places[name].note or "")
+            yield states.read(name, places[name].metadata or "")
 
     def predicted(self, seconds: float = 15.0) -> list[str]:
         """The origin of each prediction, as a reader of what is committed sees them.

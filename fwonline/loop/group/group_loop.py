@@ -23,7 +23,7 @@ from fwonline.loop.group.serving import MergedModel
 from fwonline.loop.group.states import PartitionStates
 from fwonline.loop.report import Observer, Report, Start, Summary
 from fwonline.stream.base import Rejected, Sample, Sink, Source
-from fwonline.stream.shared import Exchange, NotOurs, Place, SharedSource
+from fwonline.stream.group import CommittedOffsets, GroupSource, MergeTopic, PartitionsLost
 
 __all__ = ["GroupLoop"]
 
@@ -86,7 +86,7 @@ class GroupLoop:
 
     def __init__(
         self,
-        source: SharedSource,
+        source: GroupSource,
         model: Any,
         monitors: Iterable[Any] = (),
         sinks: Iterable[Sink] = (),
@@ -129,7 +129,7 @@ class GroupLoop:
         self._reports = Timer(report_every, report_samples, default=1.0 if self.observers else None)
         self._checkpoints = Timer(checkpoint_every, checkpoint_samples, default=10.0)
         if transactional:
-            source.transact(self._outputs())
+            source.enable_transactions(self._outputs())
         for sink in self._outputs():
             if hasattr(sink, "append"):
                 sink.append = True
@@ -138,8 +138,8 @@ class GroupLoop:
         if merge_topic is not None and merge_every is None:
             raise ValueError("merge_topic: expected merge_every with it, which says how often to look")
         self._merges = Timer(merge_every, None, default=None)
-        self._exchange = None if merge_topic is None else source.exchange(merge_topic)
-        self.merged = MergedModel(source, self.states, self._exchange, model=model)
+        self._merge_topic = None if merge_topic is None else source.merge_topic(merge_topic)
+        self.merged = MergedModel(source, self.states, self._merge_topic, model=model)
         self._told_refusals = 0
         self._fresh("?")  # what cannot be, is known now
         if merge_every is not None:
@@ -169,9 +169,9 @@ class GroupLoop:
         return [*self.sinks, *([] if self.dead_letter is None else [self.dead_letter])]
 
     def _hurry(self, seconds: float) -> None:
-        self.source.hurry(seconds)
+        self.source.set_deadline(seconds)
         for sink in self._outputs():
-            sink.hurry(seconds)
+            sink.set_deadline(seconds)
 
     def _flush(self) -> None:
         for sink in self._outputs():
@@ -216,8 +216,8 @@ class GroupLoop:
                     observer.on_interrupt(stop.name)
             self._save()
             self._flush()
-        if self._exchange is not None:
-            self._exchange.close()
+        if self._merge_topic is not None:
+            self._merge_topic.close()
         self._tell()
         if not stop.wished:
             for loop in self._loops.values():
@@ -233,9 +233,9 @@ class GroupLoop:
             if turn.lost:
                 self._drop()
             try:
-                for partition, place in turn.gained.items():
+                for partition, place in turn.assigned.items():
                     self._take_up(partition, place, stop)
-            except NotOurs:
+            except PartitionsLost:
                 self._drop()
                 continue
             for partition, items in turn.items:
@@ -248,9 +248,9 @@ class GroupLoop:
                     break
                 self._look_at_clock()
             if not turn.items:
-                if self._loops and self.source.is_read():
+                if self._loops and self.source.at_end():
                     self._save()
-                if self.source.is_done():
+                if self.source.all_committed():
                     break
             self._look_at_clock()
 
@@ -284,7 +284,7 @@ class GroupLoop:
         self._look_at_clock(now)
         if loop not in self._loops.values():
             raise _Enough
-        if self.source.is_called():
+        if self.source.heartbeat():
             self._save()
             raise _Enough
 
@@ -314,27 +314,27 @@ class GroupLoop:
         self._loops.clear()
         self._saved.clear()
 
-    def _take_up(self, partition: str, place: Place, stop: Stop) -> None:
-        loop, note = self._fresh(partition), place.note
+    def _take_up(self, partition: str, place: CommittedOffsets, stop: Stop) -> None:
+        loop, note = self._fresh(partition), place.metadata
         if note is None:
             # The place where a partition begins is committed before anything is learned of it: a state without a commit
             # is a sign of lost offsets, then, and of nothing else.
             self.states.begin(partition)
-            beginning = place._replace(note=self.states.beginning(place.offsets))
+            beginning = place._replace(metadata=self.states.beginning(place.offsets))
             while not self.source.commit({partition: beginning}):
                 if stop.wished:  # else the source's patience ends this
-                    raise NotOurs
+                    raise PartitionsLost
         elif self.states.is_beginning(note):
             self.states.check_beginning(partition, note, place.offsets)
         else:
             state = self._read(partition, note, loop)
             self.states.check_position(partition, state, place.offsets)
-            self.source.recognise(partition, state.get("identity"))
+            self.source.expect_identity(partition, state.get("identity"))
             loop._restore(state)
             loop.booked, loop.booked_rejected = _counts(loop), Counter(loop.n_rejected)
         loop._prepare()
         self._serve(loop)
-        self.source.stand(partition, place.offsets)
+        self.source.seek(partition, place.offsets)
         self._loops[partition], self._saved[partition] = loop, place.offsets
         if loop._held is not None:  # what ended the run before is tried again, even if nothing follows it
             self._feed(partition, iter(()), stop)
@@ -344,9 +344,9 @@ class GroupLoop:
         try:
             state = self.states.read(partition, note, loop._in_place)
         except CheckpointError:
-            there = self.source.places().get(partition)
-            if there is not None and there.note != note:
-                raise NotOurs from None  # somebody has committed behind our back, so it is theirs
+            there = self.source.committed().get(partition)
+            if there is not None and there.metadata != note:
+                raise PartitionsLost from None  # somebody has committed behind our back, so it is theirs
             raise
         return state
 
@@ -365,31 +365,33 @@ class GroupLoop:
             places = {partition: self._written(partition, loop) for partition, loop in moved.items()}
             if not self.source.commit(places):
                 return  # nobody knows; the files of before stay
-        except NotOurs:
+        except PartitionsLost:
             self._drop()
             return
         for partition, place in places.items():
-            assert place.note is not None
+            assert place.metadata is not None
             self._saved[partition] = place.offsets
-            self.states.sweep(partition, place.note)
-            if self._exchange is not None:
-                self._show(self._exchange, partition, place.offset, moved[partition].model)
+            self.states.sweep(partition, place.metadata)
+            if self._merge_topic is not None:
+                self._show(self._merge_topic, partition, place.total_offset, moved[partition].model)
         for observer in self.observers:
             observer.on_checkpoint(str(self.states.path), self.n)
 
-    def _written(self, partition: str, loop: EventLoop) -> Place:
+    def _written(self, partition: str, loop: EventLoop) -> CommittedOffsets:
         """Write a partition's state and return the place to commit."""
-        place, era = Place(self.source.position(partition), None), self.source.era
+        place, era = CommittedOffsets(self.source.position(partition), None), self.source.generation
         try:
-            return place._replace(note=self.states.write(partition, era, place.offset, loop._state(place.offsets)))
+            return place._replace(
+                metadata=self.states.write(partition, era, place.total_offset, loop._state(place.offsets))
+            )
         except CheckpointError:
             if self.states.latest_era(partition) > era:
-                raise NotOurs from None  # a later owner has cleared away what we were about to finish
+                raise PartitionsLost from None  # a later owner has cleared away what we were about to finish
             raise
 
-    def _show(self, exchange: Exchange, partition: str, offset: int, model: Any) -> None:
+    def _show(self, merge_topic: MergeTopic, partition: str, offset: int, model: Any) -> None:
         try:
-            exchange.publish(partition, offset, codec.dumps(model))
+            merge_topic.publish(partition, offset, codec.dumps(model))
         except SourceError as error:  # the others predict with an older one
             warnings.warn(str(error), stacklevel=2)
 
@@ -509,7 +511,7 @@ class _Loop(EventLoop):
 class _Partition(Source):
     """What an event loop sees of a partition: its name. The items come from outside."""
 
-    def __init__(self, name: str, source: SharedSource) -> None:
+    def __init__(self, name: str, source: GroupSource) -> None:
         self.name = name
         self._source = source
 
@@ -521,7 +523,7 @@ class _Partition(Source):
         return self._source.position(self.name)
 
     def seek(self, position: Any) -> None:
-        self._source.stand(self.name, position)
+        self._source.seek(self.name, position)
 
     @property
     def identity(self) -> Any:

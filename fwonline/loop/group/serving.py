@@ -9,7 +9,7 @@ from fwonline.loop import codec
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop.group.merging import merge
 from fwonline.loop.group.states import PartitionStates
-from fwonline.stream.shared import Exchange, SharedSource
+from fwonline.stream.group import GroupSource, MergeTopic
 
 __all__ = ["MergedModel"]
 
@@ -26,11 +26,11 @@ class MergedModel:
         Says where the group stands. It need not have joined.
     states
         Where the states are.
-    exchange
+    merge_topic
         Where the workers show their models, if they do (`merge_topic`): then `states` are not looked at. What is no
         model there, or one of another kind, is refused and counted, and the one of before stays.
     model
-        What the models shown on the exchange must be like: of its class and parameters. By default, like the first.
+        What the models shown on the topic must be like: of its class and parameters. By default, like the first.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class MergedModel:
     n_partitions
         Of how many partitions it is made.
     n_refused
-        How much of what the exchange had was refused.
+        How much of what the topic had was refused.
     refusal
         Why the last of it was.
 
@@ -47,18 +47,18 @@ class MergedModel:
 
     def __init__(
         self,
-        source: SharedSource,
+        source: GroupSource,
         states: PartitionStates | None = None,
-        exchange: Exchange | None = None,
+        merge_topic: MergeTopic | None = None,
         *,
         model: Any = None,
     ) -> None:
-        if states is None and exchange is None:
-            raise ValueError("expected states or an exchange to find the partitions' models in")
+        if states is None and merge_topic is None:
+            raise ValueError("expected states or a merge topic to find the partitions' models in")
         self.model: Any = None
         self._source = source
         self._states = states
-        self._exchange = exchange
+        self._merge_topic = merge_topic
         self._marks: dict[str, Any] = {}  # what was looked at last
         self._models: dict[str, Any] = {}
         self._kind = None if model is None else kind_of(model)
@@ -67,11 +67,11 @@ class MergedModel:
 
     @property
     def n_refused(self) -> int:
-        return self._n_refused + (0 if self._exchange is None else self._exchange.n_refused)
+        return self._n_refused + (0 if self._merge_topic is None else self._merge_topic.n_refused)
 
     @property
     def refusal(self) -> str:
-        return self._refusal or ("" if self._exchange is None else self._exchange.refusal)
+        return self._refusal or ("" if self._merge_topic is None else self._merge_topic.refusal)
 
     @property
     def n_partitions(self) -> int:
@@ -88,8 +88,8 @@ class MergedModel:
             When the models cannot be merged.
 
         """
-        if self._exchange is not None:
-            return self._from_exchange(self._exchange)
+        if self._merge_topic is not None:
+            return self._from_topic(self._merge_topic)
         if is_new := self._from_states():
             self.model = self._merged()
         return is_new
@@ -102,9 +102,9 @@ class MergedModel:
         except Exception as error:  # of steps of other libraries
             raise ValueError(f"the models cannot be merged: {type(error).__name__}: {error}") from error
 
-    def _from_exchange(self, exchange: Exchange) -> bool:
+    def _from_topic(self, merge_topic: MergeTopic) -> bool:
         before, new = dict(self._models), set()
-        for partition, (offset, document) in exchange.latest().items():
+        for partition, (offset, document) in merge_topic.latest().items():
             if self._marks.get(partition) == offset:
                 continue
             self._marks[partition] = offset
@@ -171,8 +171,8 @@ class MergedModel:
     def _from_states(self) -> bool:
         assert self._states is not None
         is_new = False
-        for partition, place in self._source.places().items():
-            note = place.note
+        for partition, place in self._source.committed().items():
+            note = place.metadata
             if note is None or note == self._marks.get(partition) or PartitionStates.is_beginning(note):
                 continue
             try:

@@ -83,7 +83,7 @@ class PartitionStates:
         era
             The number of the membership under which it is written; the group counts upwards.
         offset
-            Where the partition stands: `Place.offset`.
+            Where the partition stands: `CommittedOffsets.offset`.
         state
             What to write.
 

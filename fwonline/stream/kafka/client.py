@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.kafka.mending import net_client
+from fwonline.stream.kafka.compat import net_client
 from fwonline.stream.records import listed
 
-__all__ = ["ClientSettings", "Haste", "addresses", "connect", "kafka_python", "wait_for"]
+__all__ = ["ClientSettings", "Deadline", "addresses", "connect", "kafka_python", "wait_for"]
 
 # One attempt to connect is no longer than this, so that a stream that is asked to end while it waits for a broker ends
 # soon.
@@ -155,17 +155,17 @@ class ClientSettings:
         return shown
 
 
-class Haste:
+class Deadline:
     """How long a client waits for brokers, until somebody is in a hurry."""
 
     def __init__(self) -> None:
         self._until = math.inf
 
-    def hurry(self, seconds: float) -> None:
+    def set(self, seconds: float) -> None:
         """Wait no longer than so many seconds from now, whatever for; `math.inf` ends the hurry."""
         self._until = time.monotonic() + seconds
 
-    def slices(self, seconds: float, longest: float) -> Iterator[float]:
+    def timeouts(self, seconds: float, longest: float) -> Iterator[float]:
         """Yield how long to wait next, `longest` at the most, until `seconds` are over or the hurry's end is there.
 
         Once at least: what needs no time has it.
@@ -176,7 +176,7 @@ class Haste:
             left = max(0.0, min(end, self._until) - time.monotonic())
             yield min(left, longest)
 
-    def keep_on(self) -> None:
+    def check(self) -> None:
         """Raise TimeoutError when the hurry's end is there."""
         if time.monotonic() >= self._until:
             raise TimeoutError("the run is to end")

@@ -11,15 +11,15 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Sink
-from fwonline.stream.kafka.client import ClientSettings, Haste, wait_for
-from fwonline.stream.kafka.exchange import KafkaExchange
-from fwonline.stream.kafka.notes import Notes
-from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
+from fwonline.stream.group import CommittedOffsets, GroupSource, PartitionsLost, PollResult
+from fwonline.stream.kafka.assignment import Notes
+from fwonline.stream.kafka.client import ClientSettings, Deadline, wait_for
+from fwonline.stream.kafka.co_partitions import Abreast, Units, uneven, units_of
+from fwonline.stream.kafka.merge_topic import KafkaMergeTopic
+from fwonline.stream.kafka.reader import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
 from fwonline.stream.kafka.sinks import KafkaSink
-from fwonline.stream.kafka.together import Abreast, Units, uneven, units_of
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.records import RecordLayout, listed
-from fwonline.stream.shared import NotOurs, Place, SharedSource, Turn
 
 __all__ = ["KafkaGroupSource"]
 
@@ -29,7 +29,7 @@ _COMMIT_SLICE = 1.0  # and how long one try: a commit that is repeated does no h
 _STRANDED = 5.0  # how long the group may say nothing after it refused a commit
 
 
-class KafkaGroupSource(KafkaReader, SharedSource):
+class KafkaGroupSource(KafkaReader, GroupSource):
     """The messages of Kafka topics for one worker of a consumer group.
 
     The group's coordinator, a broker, decides who reads which partition. Each worker uses a source of its own with the
@@ -145,9 +145,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._stops: dict[Any, float] | None = None
         self._begins: dict[Any, int] = {}
         self._transaction: KafkaTransaction | None = None
-        self._haste = Haste()
+        self._deadline = Deadline()
 
-    def transact(self, sinks: list[Sink]) -> None:
+    def enable_transactions(self, sinks: list[Sink]) -> None:
         kafka_sinks = [sink for sink in sinks if isinstance(sink, KafkaSink)]
         here = [sink for sink in kafka_sinks if sink.bootstrap_servers == self.bootstrap_servers]
         if strange := [sink for sink in sinks if sink not in here]:
@@ -160,8 +160,8 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         for sink in kafka_sinks:
             sink.join(self._transaction)
 
-    def exchange(self, topic: str) -> KafkaExchange:
-        return KafkaExchange(
+    def merge_topic(self, topic: str) -> KafkaMergeTopic:
+        return KafkaMergeTopic(
             topic,
             self.bootstrap_servers,
             self.client.given,
@@ -172,7 +172,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
     # -- taking part
 
-    def poll(self) -> Turn:
+    def poll(self) -> PollResult:
         from kafka.errors import KafkaError, NoOffsetForPartitionError
 
         try:
@@ -201,19 +201,19 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 self._ends |= self._consumer.end_offsets(list(self._offsets), timeout_ms=1000)
                 self._heard = clock.monotonic()
         except Closed:
-            return Turn(lost=True)
+            return PollResult(lost=True)
         except (KafkaError, TimeoutError) as error:
             if (refusal := self._refused(error)) is not None:
                 raise refusal from None
             if not self._has_joined and isinstance(error, TimeoutError):
                 raise SourceError(f"{self.name}: {error}") from None
             self._bear(error)
-            return self._lose() if self._consumer is None else Turn()
+            return self._lose() if self._consumer is None else PollResult()
         if self.co_partitioned:
             batch = dict(sorted(batch.items(), key=lambda part: self.topics.index(part[0].topic)))
             self._abreast.see(batch)
         ours = {tp: partition for partition, tps in self._ours.items() for tp in tps}
-        return Turn(items=[(ours[tp], self._part(tp, records)) for tp, records in batch.items() if tp in ours])
+        return PollResult(items=[(ours[tp], self._part(tp, records)) for tp, records in batch.items() if tp in ours])
 
     def _part(self, tp: Any, records: list[Any]) -> Iterator[Sample | Rejected]:
         return self._items_of(tp, records, self._stop_of(tp))
@@ -259,7 +259,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._heard = clock.monotonic()
         self._has_joined = self._is_member = True
 
-    def _lose(self) -> Turn:
+    def _lose(self) -> PollResult:
         self._ours.clear()
         self._waiting.clear()
         self._offsets.clear()
@@ -268,7 +268,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._membership = None
         if self._transaction is not None:
             self._transaction.abort()
-        return Turn(lost=True)
+        return PollResult(lost=True)
 
     def _strand(self) -> None:
         """Let go of everything; the group will say what is ours, or is asked again by a new client."""
@@ -285,7 +285,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             )
         return super()._refused(error)
 
-    def _tear(self, assigned: set[Any], units: Units) -> Turn:
+    def _tear(self, assigned: set[Any], units: Units) -> PollResult:
         """Wait for whole partitions, for a while: where topics grow, one is the first."""
         now = clock.monotonic()
         self._torn = min(self._torn, now)
@@ -301,9 +301,9 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 f"member of the group {self.group!r} reads other topics or is not co_partitioned"
             )
         self._strand()
-        return Turn(lost=True)
+        return PollResult(lost=True)
 
-    def is_called(self) -> bool:
+    def heartbeat(self) -> bool:
         from kafka.errors import KafkaError
 
         if self._consumer is None:
@@ -320,15 +320,15 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         return called
 
     @property
-    def era(self) -> int:
+    def generation(self) -> int:
         return self._membership.generation_id
 
-    def _settle(self) -> Turn:
+    def _settle(self) -> PollResult:
         """Deal with what the group has decided, on the thread that may ask it back."""
         assigned = self._notes.take()
         self._lose()
         if assigned is None:  # the others have not come together yet
-            return Turn(lost=True)
+            return PollResult(lost=True)
         try:
             consumer, deadline = self._consumer, clock.monotonic() + self.timeout
             membership = consumer.group_metadata()
@@ -343,7 +343,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             first = begins if self.start == "earliest" else ends
             for partition, place in gained.items():
                 for tp in units[partition]:
-                    if place.note is None:
+                    if place.metadata is None:
                         place.offsets[partition_name(tp)] = first[tp]
                     self._check_due(tp, place.offsets[partition_name(tp)], begins[tp], ends[tp])
         except BaseException:
@@ -353,12 +353,12 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         self._begins, self._ends, self._membership = begins, ends, membership
         self._heard = clock.monotonic()
         self._waiting = units
-        return Turn(lost=True, gained=gained)
+        return PollResult(lost=True, assigned=gained)
 
     def identity(self, partition: str) -> dict[str, Any]:
         return self._known.state({tp: self._offsets[tp] for tp in self._ours[partition]})
 
-    def recognise(self, partition: str, identity: Any) -> None:
+    def expect_identity(self, partition: str, identity: Any) -> None:
         from kafka.errors import KafkaError
 
         tps = self._waiting[partition]
@@ -368,11 +368,11 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         except (KafkaError, TimeoutError) as error:
             self._bear(error)
             self._strand()
-            raise NotOurs from None
+            raise PartitionsLost from None
         except Closed:
-            raise NotOurs from None
+            raise PartitionsLost from None
 
-    def stand(self, partition: str, offsets: dict[str, int]) -> None:
+    def seek(self, partition: str, offsets: dict[str, int]) -> None:
         self._ours[partition] = tps = self._waiting.pop(partition)
         assigned = self._consumer.assignment()
         for tp in tps:
@@ -389,7 +389,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
     # -- where the group stands
 
-    def commit(self, places: dict[str, Place]) -> bool:
+    def commit(self, places: dict[str, CommittedOffsets]) -> bool:
         from kafka.errors import (
             CommitFailedError,
             FencedInstanceIdError,
@@ -401,16 +401,16 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         if not places:
             return True
         self._check_membership()
-        self._confirm(next(self._haste.slices(_COMMIT_SLICE, _COMMIT_SLICE)))
+        self._confirm(next(self._deadline.timeouts(_COMMIT_SLICE, _COMMIT_SLICE)))
         offsets = {
-            tp: self._kafka.OffsetAndMetadata(place.offsets[partition_name(tp)], place.note, -1)
+            tp: self._kafka.OffsetAndMetadata(place.offsets[partition_name(tp)], place.metadata, -1)
             for partition, place in places.items()
             for tp in self._ours.get(partition) or self._waiting[partition]
         }
         if self._transaction is not None:
             try:
                 self._transaction.commit(offsets, self._membership)
-            except NotOurs:
+            except PartitionsLost:
                 if self._is_membership_ours():
                     # The group has nothing to tell us. A new membership makes sure that of the transaction nothing
                     # can count any more, and says where the partitions stand.
@@ -421,13 +421,13 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                 raise
             return True
         late: Exception = KafkaTimeoutError("no time is left")
-        for seconds in self._haste.slices(_COMMIT, _COMMIT_SLICE):
+        for seconds in self._deadline.timeouts(_COMMIT, _COMMIT_SLICE):
             self._check_membership()
             try:
                 self._consumer.commit(offsets, timeout_ms=1000 * seconds)
             except (CommitFailedError, RebalanceInProgressError, FencedInstanceIdError):
                 self._strand()
-                raise NotOurs from None
+                raise PartitionsLost from None
             except KafkaTimeoutError as error:
                 late = error
             except KafkaError as error:
@@ -442,22 +442,22 @@ class KafkaGroupSource(KafkaReader, SharedSource):
 
     def _stop_if_closed(self) -> None:
         super()._stop_if_closed()
-        self._haste.keep_on()
+        self._deadline.check()
 
-    def hurry(self, seconds: float) -> None:
-        self._haste.hurry(seconds)
+    def set_deadline(self, seconds: float) -> None:
+        self._deadline.set(seconds)
         if self._transaction is not None:
-            self._transaction.haste.hurry(seconds)
+            self._transaction.deadline.set(seconds)
 
     def _check_membership(self) -> None:
-        """Raise NotOurs, unless a commit would go out under the membership under which the partitions came to us.
+        """Raise PartitionsLost unless a commit would use the generation in which the partitions were assigned.
 
         It goes out under that of the moment. A later one may have given us back a partition that others have learned of
         meanwhile. And it must be one: in a transaction the coordinator takes offsets from who claims no membership.
         """
         if not self._is_membership_ours():
             self._strand()
-            raise NotOurs
+            raise PartitionsLost
 
     def _is_membership_ours(self) -> bool:
         if self._notes or self._consumer is None:
@@ -465,7 +465,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
         now = self._consumer.group_metadata()
         return bool(now == self._membership and now.generation_id >= 0 and now.member_id)
 
-    def places(self) -> dict[str, Place]:
+    def committed(self) -> dict[str, CommittedOffsets]:
         from kafka.errors import KafkaError
 
         try:
@@ -477,7 +477,7 @@ class KafkaGroupSource(KafkaReader, SharedSource):
             self._bear(error)
             return {}
 
-    def _places(self, units: Units) -> dict[str, Place]:
+    def _places(self, units: Units) -> dict[str, CommittedOffsets]:
         # One question, so that the answers are of one moment: the coordinator changes what it knows of a group by one
         # commit at a time.
         asked = list(itertools.chain.from_iterable(units.values()))
@@ -493,22 +493,22 @@ class KafkaGroupSource(KafkaReader, SharedSource):
                     "Offsets were set or deleted by something else, or are of a group that was not co_partitioned. "
                     "Reset the group's offsets and its states together, or take another group"
                 )
-            places[partition] = Place(offsets, note)
+            places[partition] = CommittedOffsets(offsets, note)
         return places
 
     def position(self, partition: str) -> dict[str, int]:
         return {partition_name(tp): self._offsets[tp] for tp in self._ours[partition]}
 
-    def is_read(self) -> bool:
+    def at_end(self) -> bool:
         return self._stops is not None and all(offset >= self._stops.get(tp, 0) for tp, offset in self._offsets.items())
 
-    def is_done(self) -> bool:
+    def all_committed(self) -> bool:
         if self._stops is None:
             return False
-        places = self.places()
+        places = self.committed()
         learned: dict[str, int] = {}
         for place in places.values():
-            learned |= place.offsets if place.note is not None else {}
+            learned |= place.offsets if place.metadata is not None else {}
         return bool(places) and all(
             stop == 0 or learned.get(partition_name(tp), -1) >= stop for tp, stop in self._stops.items()
         )

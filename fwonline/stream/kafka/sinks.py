@@ -12,7 +12,7 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
-from fwonline.stream.kafka.client import ClientSettings, Haste, addresses, connect, kafka_python
+from fwonline.stream.kafka.client import ClientSettings, Deadline, addresses, connect, kafka_python
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.sinks import _plain
 
@@ -88,7 +88,7 @@ class KafkaSink(Sink):
         self._transaction: KafkaTransaction | None = None
         self._unacknowledged = 0
         self._failure: Exception | None = None
-        self._haste = Haste()
+        self._deadline = Deadline()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {','.join(self.bootstrap_servers)!r}, client={self.client})"
@@ -127,8 +127,8 @@ class KafkaSink(Sink):
         self._transaction = transaction
         transaction.on_abort.append(self._forget)
 
-    def hurry(self, seconds: float) -> None:
-        self._haste.hurry(seconds)
+    def set_deadline(self, seconds: float) -> None:
+        self._deadline.set(seconds)
 
     def _forget(self) -> None:
         self._producer, self._failure, self._unacknowledged = None, None, 0
@@ -141,7 +141,7 @@ class KafkaSink(Sink):
                 {"bootstrap_servers": self.bootstrap_servers, "acks": "all"},
                 self.client,
                 seconds=self.timeout,
-                keep_on=self._haste.keep_on,
+                keep_on=self._deadline.check,
                 defaults={
                     "linger_ms": 5,
                     "max_block_ms": milliseconds,
@@ -175,7 +175,7 @@ class KafkaSink(Sink):
         from kafka.errors import KafkaError, KafkaTimeoutError
 
         late: Exception = KafkaTimeoutError("no time is left")
-        for seconds in self._haste.slices(self.timeout, self._SLICE):
+        for seconds in self._deadline.timeouts(self.timeout, self._SLICE):
             try:
                 self._producer.flush(seconds)
             except KafkaTimeoutError as error:

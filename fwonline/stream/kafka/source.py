@@ -12,7 +12,7 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
-from fwonline.stream.kafka.reading import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
+from fwonline.stream.kafka.reader import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["KafkaSource"]
@@ -203,7 +203,7 @@ class KafkaSource(KafkaReader, Source):
         self._confirm()
         return self._known.state(self._offsets)
 
-    def recognise(self, identity: Any) -> None:
+    def expect_identity(self, identity: Any) -> None:
         self._known.ids |= self._known.expect(self.name, identity, self._offsets)
 
     @property
@@ -237,7 +237,7 @@ class KafkaSource(KafkaReader, Source):
         try:
             self._begin()
             while (batch := self._poll()) is not None:
-                if not batch and self.beats:
+                if not batch and self.idle_ticks:
                     yield None  # type: ignore[misc]  # no item, and asked for
                 for tp, records in batch.items():
                     stop = math.inf if self._stops is None else self._stops[tp]

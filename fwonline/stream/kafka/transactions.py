@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.kafka.client import ClientSettings, Haste, connect, kafka_python
-from fwonline.stream.shared import NotOurs
+from fwonline.stream.group import PartitionsLost
+from fwonline.stream.kafka.client import ClientSettings, Deadline, connect, kafka_python
 
 __all__ = ["KafkaTransaction"]
 
@@ -55,7 +55,7 @@ class KafkaTransaction:
         self._has_begun = False
         self._is_over = False  # it has failed, and its commit will say so
         self._failing_since = self._failed_last = -math.inf
-        self.haste = Haste()
+        self.deadline = Deadline()
 
     def producer(self) -> Any:
         """The producer, inside a transaction; None where that has failed, so that what is written counts for nothing.
@@ -93,7 +93,7 @@ class KafkaTransaction:
             },
             self.client,
             seconds=self.timeout,
-            keep_on=self.haste.keep_on,
+            keep_on=self.deadline.check,
             defaults={
                 "linger_ms": 5,
                 "max_block_ms": milliseconds,
@@ -118,7 +118,7 @@ class KafkaTransaction:
 
         caller = threading.Thread(target=run, daemon=True)
         caller.start()
-        for seconds in self.haste.slices(self.timeout, _SLICE):
+        for seconds in self.deadline.timeouts(self.timeout, _SLICE):
             caller.join(seconds)
             if outcome:
                 break
@@ -160,7 +160,7 @@ class KafkaTransaction:
 
         Raises
         ------
-        NotOurs
+        PartitionsLost
             When the membership is no longer the present one, or nobody can say how the transaction ended: the group's
             offsets then say what counts.
         SourceError
@@ -171,7 +171,7 @@ class KafkaTransaction:
         producer = self.producer()
         if producer is None:
             self.abort()
-            raise NotOurs
+            raise PartitionsLost
         try:
             self._within_time(producer.send_offsets_to_transaction, offsets, membership)
             self._within_time(producer.commit_transaction)
@@ -183,7 +183,7 @@ class KafkaTransaction:
             self.abort()
             if not self._endures():
                 raise SourceError(f"{self.name}: no transaction could be ended: {self.client.hide(error)}") from None
-            raise NotOurs from None
+            raise PartitionsLost from None
 
     def abort(self) -> None:
         """Take back what was written since the last commit."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fwonline._kernels import record_batch
+from fwonline.stream.kafka import record_batch
 
 __all__ = ["Record", "unpack_quickly"]
 

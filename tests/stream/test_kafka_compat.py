@@ -12,8 +12,8 @@ from kafka.errors import KafkaConnectionError, RetriableError
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 
-from fwonline.stream.kafka import mending
-from fwonline.stream.kafka.mending import look_up_calmly, net_client
+from fwonline.stream.kafka import compat
+from fwonline.stream.kafka.compat import look_up_calmly, net_client
 
 
 def test_the_coordinator_is_looked_up_once_in_a_while():
@@ -60,7 +60,7 @@ def test_a_producer_waits_for_a_leader_that_is_away_and_asks_who_leads_now():
     assert client.connection_delay(1) == pytest.approx(30.0)  # which the producer takes for milliseconds
     assert updates == ["asked"]
     client, updates = a_client(delay=20.0)
-    assert client.connection_delay(1) == 1000 * mending._LOOK  # another node may lead by then
+    assert client.connection_delay(1) == 1000 * compat._LOOK  # another node may lead by then
     client, updates = a_client(delay=0)
     assert (client.connection_delay(1), updates) == (0, [])
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fwonline.stream.kafka.reading import partition_name
+from fwonline.stream.kafka.reader import partition_name
 from fwonline.stream.records import listed
 
 __all__ = ["Abreast", "Units", "uneven", "units_of"]

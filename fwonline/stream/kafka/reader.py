@@ -12,8 +12,8 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python, wait_for
+from fwonline.stream.kafka.compat import look_up_calmly
 from fwonline.stream.kafka.identity import KnownTopics, messages_at
-from fwonline.stream.kafka.mending import look_up_calmly
 from fwonline.stream.kafka.unpacking import unpack_quickly
 from fwonline.stream.records import RecordLayout, listed
 

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
+from fwonline.stream.group import MergeTopic
 from fwonline.stream.kafka.client import ClientSettings, connect, kafka_python, wait_for
-from fwonline.stream.kafka.together import Units, units_of
-from fwonline.stream.shared import Exchange
+from fwonline.stream.kafka.co_partitions import Units, units_of
 
-__all__ = ["KafkaExchange"]
+__all__ = ["KafkaMergeTopic"]
 
 _READ = 2.0  # how long one look may take
 _OFFSET = re.compile(rb"[0-9]{1,19}")
 
 
-class KafkaExchange(Exchange):
+class KafkaMergeTopic(MergeTopic):
     """Documents by partition: the key is the partition's name, a header its offset, the value the document.
 
     Parameters
