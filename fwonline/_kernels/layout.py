@@ -93,3 +93,35 @@ BAD_VALUE, BAD_TARGET, TOO_LARGE = -1, -2, -3
 # Values beyond LARGEST are refused, and so are contributions alpha_i x_ij beyond its square: every sum a run keeps
 # then stays finite for any radius and any memory that exist.
 LARGEST = 1e100
+
+
+class Scalars:
+    """The scalars of a run by name: ``s.seen`` is ``cnt[SEEN]``, ``s.gap`` is ``num[GAP]``."""
+
+    __slots__ = ("cnt", "num")
+
+    def __init__(self, num: np.ndarray, cnt: np.ndarray):
+        self.num, self.cnt = num, cnt
+
+    def __getattr__(self, name: str):
+        kind, place = _PLACES[name]
+        return float(self.num[place]) if kind == "f" else int(self.cnt[place])
+
+    def __setattr__(self, name: str, value) -> None:
+        if name in ("num", "cnt"):
+            object.__setattr__(self, name, value)
+            return
+        kind, place = _PLACES[name]
+        (self.num if kind == "f" else self.cnt)[place] = value
+
+
+_FLOATS = (
+    "W_SCALE U_SCALE DOT W_SQ MASS DRIFT GAP GAMMA ATOM DIST_SQ STEP_SUM INTERCEPT INTERCEPT_H PREDICTION LOSS TARGET "
+    "LOSS_SUM DIAMETER STEEPEST LIMIT SIZE PENALTY CURVATURE_SEEN CURVATURE_MODEL PULL SIGNIFICANCE"
+)
+_COUNTS = (
+    "D T INDEX LIVE SEEN HEAD NOISE SINCE N_GRADIENTS N_LMO FIT_INTERCEPT BATCH STEPS N_SUMS DRAW N_EXACT MODE "
+    "NONZEROS WARM FORGOTTEN WATCHED ROTOR ENTRIES PENDING CROWDED"
+)
+_PLACES = {name.lower(): ("f", globals()[name]) for name in _FLOATS.split()}
+_PLACES |= {name.lower(): ("i", globals()[name]) for name in _COUNTS.split()}

@@ -167,6 +167,7 @@ class Run:
 
     def _bind(self) -> None:
         """Gather the arguments of the compiled step, which stay the same objects until something grows."""
+        self.s: typing.Any = layout.Scalars(self.num, self.cnt)
         self.core = (self.v, self.u, self.rank, self.bound, self.group, self.num, self.cnt)
         self._args = (*self.core, *self._extra(), self.indptr, self.idx, self.val, self.y, 0, 1)
         self._call: typing.Callable[..., int] | None = None
@@ -741,7 +742,9 @@ def small(optimizer: Optimizer) -> Optimizer:
 _SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 
 # Attributes that `_measure_keys` and `_bind` make of the others.
-_DERIVED = frozenset(("bound", "group", "core", "pool", "_args", "_call", "_is_compiled", "idx_bytes", "val_bytes"))
+_DERIVED = frozenset(
+    ("s", "bound", "group", "core", "pool", "_args", "_call", "_is_compiled", "idx_bytes", "val_bytes")
+)
 
 
 def undispatched(function: typing.Any, args: tuple) -> typing.Callable[..., int]:
