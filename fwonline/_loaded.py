@@ -1,7 +1,7 @@
 """What an object that came from a file is asked before any method, or any compiled function, relies on it.
 
 A class with arrays has a method `_check_loaded`, made of these, which the reader of checkpoints calls once every object
-of the file is filled: see `fwonline.loop._decoder`. Each raises a CheckpointError that names the class and the
+of the file is filled: see `fwonline.checkpoint.decoder`. Each raises a CheckpointError that names the class and the
 attribute.
 """
 

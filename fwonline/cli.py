@@ -110,9 +110,9 @@ def _report(options: argparse.Namespace) -> None:
 def _list(options: argparse.Namespace) -> None:
     import textwrap
 
-    from fwonline.loop import _classes
+    from fwonline.definition import classes
 
-    for module, names in _classes.listing().items():
+    for module, names in classes.listing().items():
         print(module)
         print(textwrap.fill(", ".join(names), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
 

@@ -7,8 +7,9 @@ import shutil
 import pytest
 
 import fwonline
+from fwonline.checkpoint import Checkpoint
 from fwonline.cli import main
-from fwonline.loop import Checkpoint, EventLoop
+from fwonline.loop import EventLoop
 
 SMALL = """
 source = "Phishing"
@@ -359,7 +360,7 @@ def test_secrets_of_the_environment_are_filled_in_and_never_written(here, capsys
         client = { security_protocol = "SASL_PLAINTEXT", sasl_mechanism = "PLAIN", sasl_plain_username = "me", sasl_plain_password = "${PASSWORD}" }
         """  # noqa: E501
     )
-    from fwonline.loop.definition import load_definition
+    from fwonline.definition import load_definition
 
     definition = load_definition("kafka.toml")
     assert definition.build().source.bootstrap_servers == ["localhost:1"]

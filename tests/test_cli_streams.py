@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fwonline.cli import main
-from fwonline.loop.definition import load_definition
+from fwonline.definition import load_definition
 
 STREAMS = Path(__file__).parent.parent / "streams"
 OFFLINE = ["covariance", "phishing", "portfolio", "ratings", "sparse-regression-drift"]

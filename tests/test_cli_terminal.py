@@ -12,8 +12,8 @@ import time
 
 import pytest
 
+from fwonline.checkpoint import Checkpoint
 from fwonline.cli import main
-from fwonline.loop import Checkpoint
 
 fcntl = pytest.importorskip("fcntl")
 pty = pytest.importorskip("pty")

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from fwonline._cli import FolderError
+from fwonline.definition import StreamDefinition, read_definition
 from fwonline.exceptions import TooManyRejectedError
-from fwonline.loop.definition import StreamDefinition, read_definition
 from fwonline.loop.report import Observer, Report, Start
 
 __all__ = ["LogWriter", "RunFolder", "read_log"]

@@ -14,8 +14,9 @@ from pathlib import Path
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
 from fwonline._cli.view import LiveView, PlainView, View, Voice
-from fwonline.loop import Checkpoint, EventLoop, GroupLoop, Observer, Summary
-from fwonline.loop.definition import StreamDefinition, load_definition, read_definition
+from fwonline.checkpoint import Checkpoint
+from fwonline.definition import StreamDefinition, load_definition, read_definition
+from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
 
 __all__ = ["Options", "run"]
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fwonline import datasets
+from fwonline.definition import classes
 from fwonline.exceptions import DefinitionError
-from fwonline.loop import _classes
 
 __all__ = ["simulate"]
 
@@ -42,20 +42,20 @@ def simulate(name: str, to: str, n: int, seed: int | None, params: Iterable[str]
 def _simulator(name: str, seed: int | None, params: Iterable[str]) -> Any:
     known = {key: cls for key in datasets.__all__ if _is_simulator(cls := getattr(datasets, key))}
     if name not in known:
-        hint = _classes.closest(name, known)
+        hint = classes.closest(name, known)
         raise DefinitionError(f"no simulator is called {name!r}.{hint} There are: {', '.join(known)}")
     cls = known[name]
-    signature = _classes.parameters(cls)
+    signature = classes.parameters(cls)
     arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
     for param in params:
         key, equals, text = param.partition("=")
         if not equals:
             raise DefinitionError(f"--param {param}: expected name=value")
         if key not in signature:
-            hint = _classes.closest(key, signature)
+            hint = classes.closest(key, signature)
             raise DefinitionError(f"--param {param}: {name} has no {key!r}.{hint} It has: {', '.join(signature)}")
         value = _parsed(text)
-        if expected := _classes.expected_type(signature[key], value):
+        if expected := classes.expected_type(signature[key], value):
             raise DefinitionError(f"--param {param}: expected {expected}, found {value!r}")
         arguments[key] = value
     try:
@@ -65,7 +65,7 @@ def _simulator(name: str, seed: int | None, params: Iterable[str]) -> Any:
 
 
 def _is_simulator(cls: Any) -> bool:
-    return isinstance(cls, type) and "seed" in _classes.parameters(cls)
+    return isinstance(cls, type) and "seed" in classes.parameters(cls)
 
 
 def _parsed(text: str) -> Any:

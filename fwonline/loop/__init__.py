@@ -1,13 +1,10 @@
 """The event loop: predict, score, learn, tell the monitors; and go on after a crash as if there had been none."""
 
-from fwonline.loop.checkpoint import Checkpoint
-from fwonline.loop.definition import StreamDefinition, load_definition
 from fwonline.loop.event_loop import EventLoop
 from fwonline.loop.group import GroupLoop, MergedModel, PartitionStates, merge, merge_step
 from fwonline.loop.report import Observer, Report, Start, Summary
 
 __all__ = [
-    "Checkpoint",
     "EventLoop",
     "GroupLoop",
     "MergedModel",
@@ -15,9 +12,7 @@ __all__ = [
     "PartitionStates",
     "Report",
     "Start",
-    "StreamDefinition",
     "Summary",
-    "load_definition",
     "merge",
     "merge_step",
 ]

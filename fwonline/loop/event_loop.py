@@ -15,6 +15,7 @@ import msgspec
 from river import compose
 
 import fwonline
+from fwonline.checkpoint.file import Checkpoint
 from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
 from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
 from fwonline.loop._guard import Guard, Refusal, check_time, is_hashable, rejected_sample, unpredicted
@@ -24,7 +25,6 @@ from fwonline.loop._rejections import Rejections
 from fwonline.loop._saved import check_state
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop._timer import Timer
-from fwonline.loop.checkpoint import Checkpoint
 from fwonline.loop.report import Observer, Report, Start, Summary
 from fwonline.stream.base import Rejected, Sample, Sink, as_source
 

@@ -12,9 +12,10 @@ from river import checks
 
 from fwonline import cluster, datasets
 from fwonline._kernels import room
+from fwonline.checkpoint import codec
 from fwonline.cluster import _relaxation, _rounding
 from fwonline.exceptions import CheckpointError, SampleError
-from fwonline.loop import EventLoop, codec
+from fwonline.loop import EventLoop
 from fwonline.optim.schedules import EXACT
 
 METHODS = ("mean", "shcgm")

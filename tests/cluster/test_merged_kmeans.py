@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fwonline import cluster
+from fwonline.checkpoint import codec
 from fwonline.cluster import _merging, _rounding
-from fwonline.loop import codec, merge
+from fwonline.loop import merge
 
 METHODS = ("mean", "shcgm")
 CENTRES = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.4], [0.0, 2.0, -0.6], [2.4, 2.2, 0.0]])

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fwonline.checkpoint import codec
 from fwonline.covariance import SHCGMCovariance
 from fwonline.datasets import BlockCovariance
-from fwonline.loop import codec, merge
+from fwonline.loop import merge
 
 VARIANTS = [
     {},

@@ -11,10 +11,10 @@ from literal import project_l1, project_spectrahedron, running_mean, shcgm
 from river import base, checks, covariance, preprocessing
 
 from fwonline._kernels import room
+from fwonline.checkpoint import codec
 from fwonline.covariance import SHCGMCovariance
 from fwonline.datasets import BlockCovariance
 from fwonline.exceptions import CheckpointError, SampleError
-from fwonline.loop import codec
 
 
 def blocks(n, count, seed=0, shift=0.0):

@@ -11,8 +11,8 @@ from catalogue import PAIRS, SETS, everything
 from test_max_names import FAMILY, fits, words
 
 from fwonline import sets
+from fwonline.checkpoint import codec
 from fwonline.linear_model import FWRegressor, features
-from fwonline.loop import codec
 from fwonline.optim.runs import run
 
 FEW = ("l1", "l2", "simplex")

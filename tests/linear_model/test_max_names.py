@@ -24,10 +24,10 @@ from test_stochastic_pairwise import Oracle as PairwiseOracle
 from fwonline import optim, sets
 from fwonline._kernels import layout
 from fwonline._kernels.memory import ALPHA
+from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
 from fwonline.linear_model.features import rank_of
-from fwonline.loop import codec
 from fwonline.optim import schedules
 
 MOST = 24

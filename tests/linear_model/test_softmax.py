@@ -11,9 +11,9 @@ from river import optim as river_optim
 from scipy import sparse
 
 from fwonline import optim, sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWSoftmax
-from fwonline.loop import codec
 from fwonline.monitors import Feasibility, Gap, Regret
 
 OPTIMIZERS = {

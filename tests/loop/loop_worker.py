@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 from river import linear_model, metrics, preprocessing
 
-from fwonline.loop import EventLoop, codec
+from fwonline.checkpoint import codec
+from fwonline.loop import EventLoop
 from fwonline.monitors import Metric
 from fwonline.stream import CSVSource, JSONLinesSink
 

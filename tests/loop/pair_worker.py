@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fwonline.loop import GroupLoop, codec
+from fwonline.checkpoint import codec
+from fwonline.loop import GroupLoop
 from fwonline.stream import KafkaGroupSource, KafkaSink
 from tools.soak.trial import SESSION
 from tools.soak.worker import Ledger, make_model

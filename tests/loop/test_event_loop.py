@@ -25,9 +25,10 @@ from river import (
 )
 
 from fwonline import sets
+from fwonline.checkpoint import Checkpoint, codec
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import Checkpoint, EventLoop, Observer, codec
+from fwonline.loop import EventLoop, Observer
 from fwonline.monitors import Gap, Metric
 from fwonline.stream import CallbackSink, JSONLinesSink, Rejected, Sample, Source, as_source
 

@@ -10,9 +10,10 @@ from river import compose, metrics, preprocessing
 from shared_fake import CommittedOffsets, Group, Member, PartitionsLost, samples
 
 from fwonline import sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
 from fwonline.linear_model import FWClassifier
-from fwonline.loop import EventLoop, GroupLoop, MergedModel, Observer, PartitionStates, codec
+from fwonline.loop import EventLoop, GroupLoop, MergedModel, Observer, PartitionStates
 from fwonline.monitors import Metric
 from fwonline.stream import CallbackSink, Rejected
 

@@ -9,9 +9,10 @@ import pytest
 from river import compose, feature_extraction, linear_model, metrics, preprocessing, stats
 
 from fwonline import sets
+from fwonline.checkpoint import Checkpoint
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import Checkpoint, EventLoop, _guard
+from fwonline.loop import EventLoop, _guard
 from fwonline.monitors import Metric
 from fwonline.stream import CallbackSink, JSONLinesSink, Sample
 

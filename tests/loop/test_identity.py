@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from river import linear_model
 
+from fwonline.checkpoint import Checkpoint
 from fwonline.exceptions import SourceError
-from fwonline.loop import Checkpoint, EventLoop
+from fwonline.loop import EventLoop
 from fwonline.stream import Sample, Source
 
 

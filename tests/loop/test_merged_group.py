@@ -8,7 +8,8 @@ from river import preprocessing
 from shared_fake import Group, Member
 
 from fwonline import cluster, covariance, datasets, reco
-from fwonline.loop import GroupLoop, MergedModel, PartitionStates, codec, merge
+from fwonline.checkpoint import codec
+from fwonline.loop import GroupLoop, MergedModel, PartitionStates, merge
 from fwonline.stream import CallbackSink, Sample
 
 

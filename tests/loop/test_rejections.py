@@ -9,9 +9,10 @@ from river import metrics
 from shared_fake import Group, Member, samples
 
 from fwonline import sets
+from fwonline.checkpoint import Checkpoint
 from fwonline.exceptions import FWOnlineError, TooManyRejectedError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import Checkpoint, EventLoop, GroupLoop, Observer, PartitionStates
+from fwonline.loop import EventLoop, GroupLoop, Observer, PartitionStates
 from fwonline.loop._rejections import Rejections
 from fwonline.monitors import Metric
 from fwonline.stream import CallbackSink, JSONLinesSink, Rejected

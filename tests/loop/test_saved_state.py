@@ -6,9 +6,10 @@ import pytest
 from river import compose, preprocessing
 
 from fwonline import sets
+from fwonline.checkpoint import Checkpoint
 from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWRegressor
-from fwonline.loop import Checkpoint, EventLoop
+from fwonline.loop import EventLoop
 from fwonline.monitors import Gap
 from fwonline.stream import Sample
 

@@ -12,7 +12,8 @@ import pytest
 from loop_worker import make_loop, result, write_stream
 from river import base, linear_model
 
-from fwonline.loop import Checkpoint, EventLoop, Observer, codec
+from fwonline.checkpoint import Checkpoint, codec
+from fwonline.loop import EventLoop, Observer
 from fwonline.stream import JSONLinesSource
 
 WORKER = Path(__file__).with_name("loop_worker.py")

@@ -7,8 +7,8 @@ import pytest
 from river import metrics, optim
 
 from fwonline import losses, sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError
-from fwonline.loop import codec
 from fwonline.monitors import Feasibility, Gap, Metric, Regret, Throughput
 from fwonline.optim.hindsight import Bracket
 

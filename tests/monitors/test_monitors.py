@@ -11,8 +11,8 @@ import pytest
 from river import compose, linear_model, metrics, preprocessing, utils
 
 from fwonline import losses, monitors, sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import codec
 
 Sample = collections.namedtuple("Sample", "indices values y prediction loss n_features")
 

@@ -8,9 +8,9 @@ from river import optim as river_optim
 from river import preprocessing
 
 from fwonline import datasets, losses, monitors, optim, sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import codec
 from fwonline.monitors import gap as gap_module
 from fwonline.optim.hindsight import best_fixed_point
 

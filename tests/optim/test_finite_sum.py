@@ -10,9 +10,9 @@ from river import optim as river_optim
 from scipy import sparse
 
 from fwonline import losses, optim, sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import codec
 from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.problem.finite_sum import DenseRows, FiniteSum, ScalarLoss, Softmax, SparseRows
 from fwonline.optim.runs.finite_sum_run import advance, distance_sq

@@ -11,9 +11,9 @@ from river import optim as river_optim
 from scipy import sparse
 
 from fwonline import losses, optim, sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
-from fwonline.loop import codec
 from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.schedules import CurvatureStep, Harmonic, LineSearch, ShortStep
 

@@ -10,9 +10,9 @@ from river import optim as river_optim
 from scipy import sparse
 
 from fwonline import optim, sets
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import codec
 from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.schedules import Harmonic
 

@@ -17,9 +17,9 @@ from river import optim as river_optim
 
 from fwonline import losses, optim, sets
 from fwonline._kernels import layout
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import codec
 from fwonline.optim.schedules import AdaGradStep, Harmonic, Power, Schedule, ShortStep
 
 D = 6

@@ -9,7 +9,7 @@ from river import checks, datasets, linear_model, metrics, preprocessing
 from river import optim as river_optim
 
 from fwonline import optim, sets
-from fwonline.loop import codec
+from fwonline.checkpoint import codec
 from fwonline.monitors import Regret
 
 

@@ -11,8 +11,8 @@ from river import optim as river_optim
 
 from fwonline import losses, sets
 from fwonline._kernels.layout import FORGOTTEN, WATCHED
+from fwonline.checkpoint import codec
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import codec
 from fwonline.optim import OneSampleFW, StochasticPairwiseFW
 from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.online.stochastic_pairwise import _since_change

@@ -14,8 +14,9 @@ from river.reco.base import Ranker
 
 from fwonline import datasets, reco
 from fwonline._kernels import lowrank, room
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError
-from fwonline.loop import EventLoop, codec
+from fwonline.loop import EventLoop
 from fwonline.monitors import Feasibility, Metric
 from fwonline.reco import _dense, _factored, _lmo, _ratings
 

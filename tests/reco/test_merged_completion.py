@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fwonline import cluster, datasets, reco, sets
 from fwonline._kernels import room
-from fwonline.loop import codec, merge
+from fwonline.checkpoint import codec
+from fwonline.loop import merge
 from fwonline.reco import _factored
 
 METHODS = ("hcgm", "shcgm")

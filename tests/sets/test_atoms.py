@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import codec
 from fwonline.sets import CoordinateAtom, DenseAtom, ProductAtom, ProjectorAtom, RankOneAtom, SparseAtom, ZeroAtom
 
 

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import codec
 from tools.soak.mutants import Document, mutant
 from tools.soak.specimens import SPECIMENS, Wrong
 

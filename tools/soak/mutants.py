@@ -21,7 +21,7 @@ _TEXTS = ("", "x", "0", "nan", "radius", "\x00", "a" * 300)
 
 
 class Document(NamedTuple):
-    """A document of :mod:`fwonline.loop.codec`, taken apart."""
+    """A document of :mod:`fwonline.checkpoint.codec`, taken apart."""
 
     table: dict[str, Any]
     blobs: list[bytes]

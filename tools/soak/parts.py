@@ -38,8 +38,9 @@ from river.time_series.base import Forecaster
 from fwonline import cluster as fw_cluster
 from fwonline import covariance, monitors, reco, sets
 from fwonline import linear_model as fw
+from fwonline.checkpoint import Checkpoint, codec
 from fwonline.exceptions import FWOnlineError, SampleError
-from fwonline.loop import Checkpoint, EventLoop, codec
+from fwonline.loop import EventLoop
 from fwonline.stream import Sample
 
 __all__ = ["PARTS"]

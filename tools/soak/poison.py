@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fwonline.loop import EventLoop, codec
+from fwonline.checkpoint import codec
+from fwonline.loop import EventLoop
 from fwonline.stream import KafkaDeadLetterSink, KafkaSource
 from tools.kafka import Cluster
 from tools.soak.worker import make_model, make_monitors

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwonline.loop import EventLoop, PartitionStates, codec
+from fwonline.checkpoint import codec
+from fwonline.loop import EventLoop, PartitionStates
 from fwonline.stream import KafkaSource, Sample
 from tools.kafka import Cluster
 from tools.soak.worker import Job, Worker, make_model, make_monitors

@@ -12,8 +12,9 @@ from typing import Any
 from river import compose, metrics, preprocessing
 
 from fwonline import optim, sets
+from fwonline.checkpoint import codec
 from fwonline.linear_model import FWClassifier
-from fwonline.loop import GroupLoop, codec
+from fwonline.loop import GroupLoop
 from fwonline.monitors import Metric
 from fwonline.monitors.base import Monitor
 from fwonline.stream import KafkaGroupSource, KafkaSink

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
-from fwonline.loop import codec
 from fwonline.loop._calls import calls
 from fwonline.loop._signals import Stop
 from fwonline.loop._timer import Timer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import codec
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop.group.merging import merge
 from fwonline.loop.group.states import PartitionStates

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from fwonline.checkpoint import file
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import checkpoint
 
 __all__ = ["PartitionStates"]
 
@@ -97,7 +97,7 @@ class PartitionStates:
             raise CheckpointError(f"{self.path}: cannot write the state of {partition}: the folder has disappeared")
         self._is_begun = True
         name = f"{era:010d}-{offset:020d}-{secrets.token_hex(4)}.state"
-        return f"fwonline {name} {checkpoint.write(self.folder(partition) / name, state)}"
+        return f"fwonline {name} {file.write(self.folder(partition) / name, state)}"
 
     def read(self, partition: str, note: str, into: Any = None) -> Any:
         """Return exactly the state that `note` names, filling `into` as `codec.loads` does.
@@ -108,7 +108,7 @@ class PartitionStates:
             When the note is none of ours, or the file is missing, damaged or another one.
 
         """
-        return checkpoint.read(self._file(partition, note), into, self._parsed(partition, note)["checksum"])
+        return file.read(self._file(partition, note), into, self._parsed(partition, note)["checksum"])
 
     def is_there(self, partition: str, note: str) -> bool:
         """Whether the file of a note exists. One that was superseded meanwhile does not."""

@@ -6,10 +6,9 @@ import os
 
 import pytest
 
+from fwonline.definition import load_definition, read_definition
+from fwonline.definition.permissions import Permissions, hidden
 from fwonline.exceptions import DefinitionError
-from fwonline.loop import load_definition
-from fwonline.loop._permissions import Permissions, hidden
-from fwonline.loop.definition import read_definition
 
 RUN = 'source = "Phishing"\nmodel = ["StandardScaler", "LogisticRegression"]\n'
 KAFKA = 'model = "LinearRegression"\nsource = { class = "KafkaSource", topics = "t", %s }\n'

@@ -10,9 +10,9 @@ import pytest
 
 from fwonline import optim, sets
 from fwonline._kernels import layout, memory
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
-from fwonline.loop import codec
 from tools.soak import fuzz
 
 

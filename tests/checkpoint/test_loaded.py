@@ -5,9 +5,9 @@ import pytest
 
 from fwonline import _loaded, sets
 from fwonline._kernels import symmetric
+from fwonline.checkpoint import codec
 from fwonline.covariance import SHCGMCovariance
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import codec
 from fwonline.loop._kind import difference, kind_of
 from fwonline.reco import SHCGMCompletion
 

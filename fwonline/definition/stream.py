@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from fwonline.checkpoint.file import Checkpoint
+from fwonline.definition.builder import Builder
+from fwonline.definition.permissions import Permissions, hidden, is_secret
+from fwonline.definition.toml import KeyPath, Lines, dotted, parse
 from fwonline.exceptions import DefinitionError
-from fwonline.loop._builder import Builder
-from fwonline.loop._permissions import Permissions, hidden, is_secret
-from fwonline.loop._toml import KeyPath, Lines, dotted, parse
-from fwonline.loop.checkpoint import Checkpoint
 from fwonline.loop.event_loop import EventLoop
 from fwonline.loop.group import GroupLoop
 from fwonline.loop.report import Observer
@@ -229,7 +229,7 @@ def load_definition(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from fwonline.loop.definition import load_definition
+    >>> from fwonline.definition import load_definition
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "fish.toml"
     ...     _ = path.write_text('''

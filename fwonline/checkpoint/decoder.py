@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 
 from fwonline._loaded import claims
+from fwonline.checkpoint.allowed import allowed_instance, find, method
+from fwonline.checkpoint.document import BIT_GENERATORS, SPARSE, VALUES, count_entries, is_rust
 from fwonline.exceptions import CheckpointError
-from fwonline.loop._allowed import allowed_instance, find, method
-from fwonline.loop._document import BIT_GENERATORS, SPARSE, VALUES, count_entries, is_rust
 
 __all__ = ["Decoder"]
 

@@ -7,8 +7,8 @@ import pytest
 from river import compose, linear_model, metrics, optim, preprocessing, utils
 
 from fwonline import datasets, monitors, stream
+from fwonline.definition import load_definition
 from fwonline.exceptions import DefinitionError
-from fwonline.loop.definition import load_definition
 
 GOOD = """
 name = "fish"
@@ -332,18 +332,18 @@ def test_what_a_changed_definition_would_change(load):
 
 
 def test_every_name_on_the_list_can_be_found():
-    from fwonline.loop import _classes
+    from fwonline.definition import classes
 
-    listing = _classes.listing()
+    listing = classes.listing()
     assert "SparseLinear" in listing["fwonline.datasets"]
-    assert datasets.SparseLinear is _classes.find("SparseLinear")
-    assert stream.CSVSource is _classes.find("CSVSource")
+    assert datasets.SparseLinear is classes.find("SparseLinear")
+    assert stream.CSVSource is classes.find("CSVSource")
     names = [f"{module}.{name}" for module, names in listing.items() for name in names if "Kafka" not in name]
     assert len(names) > 150
-    assert all(_classes.find(name) is not None for name in names)
+    assert all(classes.find(name) is not None for name in names)
     assert not {"Source", "Sink", "Monitor", "Sample", "Pipeline"} & {name.rpartition(".")[2] for name in names}
 
 
 def test_loading_a_definition_of_files_does_not_import_kafka():
-    code = "import sys\nfrom fwonline.loop.definition import load_definition\nassert 'kafka' not in sys.modules"
+    code = "import sys\nfrom fwonline.definition import load_definition\nassert 'kafka' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,10 +20,10 @@ from typing import Any
 
 import msgspec
 
+from fwonline.checkpoint.allowed import register
+from fwonline.checkpoint.decoder import Decoder
+from fwonline.checkpoint.encoder import Encoder
 from fwonline.exceptions import CheckpointError
-from fwonline.loop._allowed import register
-from fwonline.loop._decoder import Decoder
-from fwonline.loop._encoder import Encoder
 
 __all__ = ["dumps", "encode", "loads", "register"]
 

@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
+from fwonline.definition.toml import Lines, dotted, parse
 from fwonline.exceptions import DefinitionError
-from fwonline.loop._toml import Lines, dotted, parse
 
 DOCUMENT = '''# a comment with [brackets] and = signs
 name = "a#b = [1]"

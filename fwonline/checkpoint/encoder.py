@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from fwonline.checkpoint.allowed import allowed, allowed_instance, name_of
+from fwonline.checkpoint.document import BIT_GENERATORS, INT64, MAX_DEPTH, SPARSE, VALUES, count_entries, is_rust
 from fwonline.exceptions import CheckpointError
-from fwonline.loop._allowed import allowed, allowed_instance, name_of
-from fwonline.loop._document import BIT_GENERATORS, INT64, MAX_DEPTH, SPARSE, VALUES, count_entries, is_rust
 
 __all__ = ["Encoder"]
 
@@ -269,7 +269,7 @@ class Encoder:
         raise CheckpointError(
             f"{self._path(value)} cannot be saved: it is {what}; a checkpoint holds numbers, texts, arrays, containers "
             "and objects of river and fwonline. If the class or function is yours and stands at the top of a module, "
-            "call fwonline.loop.codec.register on it, in this program and in the one that loads"
+            "call fwonline.checkpoint.codec.register on it, in this program and in the one that loads"
         )
 
     def _path(self, value: Any = None) -> str:

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from fwonline.cli import main
+from fwonline.definition import load_definition
 from fwonline.exceptions import DefinitionError, SourceError
-from fwonline.loop import EventLoop, GroupLoop, load_definition
+from fwonline.loop import EventLoop, GroupLoop
 
 pytest.importorskip("kafka")
 

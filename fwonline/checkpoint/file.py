@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import codec
 
 __all__ = ["Checkpoint"]
 

@@ -37,11 +37,13 @@ _FUNCTION_MODULES = {
 # These are commands, read files, fetch from the network, hold open handles or wrap other libraries' objects.
 _CLOSED = {
     "__main__",
+    "checkpoint",
     "checks",
     "cli",
     "compat",
     "conftest",
     "datasets",
+    "definition",
     "envs",
     "evaluate",
     "loop",
@@ -75,7 +77,7 @@ def register(obj: Any) -> Any:
 
     Examples
     --------
-    >>> from fwonline.loop import codec
+    >>> from fwonline.checkpoint import codec
     >>> @codec.register
     ... class Doubler:
     ...     factor = 2
@@ -167,7 +169,7 @@ def find(module: Any, qualname: Any) -> Any:
             raise CheckpointError(f"the checkpoint names {module}.{qualname}, which this version does not have")
     raise CheckpointError(
         f"the checkpoint names {module}.{qualname}, which is not allowed in one; if it is yours, call "
-        "fwonline.loop.codec.register on it before loading"
+        "fwonline.checkpoint.codec.register on it before loading"
     )
 
 

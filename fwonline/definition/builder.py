@@ -14,10 +14,10 @@ from river import base, compose, metrics, utils
 from river.datasets.base import Dataset
 from river.reco.base import Ranker
 
+from fwonline.definition import classes
+from fwonline.definition.permissions import REFERENCE, Permissions, is_secret
+from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError
-from fwonline.loop import _classes
-from fwonline.loop._permissions import REFERENCE, Permissions, is_secret
-from fwonline.loop._toml import KeyPath, Lines, dotted
 from fwonline.loop.event_loop import EventLoop
 from fwonline.loop.group import GroupLoop
 from fwonline.monitors import Metric, Monitor
@@ -114,7 +114,7 @@ class Builder:
         for key in table:
             if key not in known:
                 expected = ", ".join(known) or "no keys but class"
-                self.problem((*path, key), f"unknown key.{_classes.closest(key, known)} Expected one of: {expected}")
+                self.problem((*path, key), f"unknown key.{classes.closest(key, known)} Expected one of: {expected}")
 
     # -- the sections
 
@@ -134,9 +134,9 @@ class Builder:
             return {}
         self.unknown_keys(spec, ("seed", "limit", *_LOOP), path)
         plain = inspect.Parameter("whole", inspect.Parameter.KEYWORD_ONLY, annotation="int")
-        known = {"seed": plain, "limit": plain, **_classes.parameters(EventLoop)}
+        known = {"seed": plain, "limit": plain, **classes.parameters(EventLoop)}
         for key, value in spec.items():
-            if key in known and (expected := _classes.expected_type(known[key], value)):
+            if key in known and (expected := classes.expected_type(known[key], value)):
                 self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
         for key, least in (("seed", 0), ("limit", 1)):
             if type(spec.get(key)) is int and spec[key] < least:
@@ -149,7 +149,7 @@ class Builder:
         return settings
 
     def dead_letter(self, spec: Any, path: KeyPath) -> Any:
-        if isinstance(spec, str) and _classes.find(spec) is None:  # a file's name
+        if isinstance(spec, str) and classes.find(spec) is None:  # a file's name
             spec = {"class": "JSONLinesSink", "path": spec}
         return self.sink(spec, path)
 
@@ -176,9 +176,9 @@ class Builder:
         if source is not _BROKEN and not isinstance(source, GroupSource):
             self.problem(path, f"{type(source).__name__} is read by one process; a group shares out a KafkaGroupSource")
         self.unknown_keys(spec, _GROUP, path)
-        known = _classes.parameters(GroupLoop)
+        known = classes.parameters(GroupLoop)
         for key, value in spec.items():
-            if key in known and (expected := _classes.expected_type(known[key], value)):
+            if key in known and (expected := classes.expected_type(known[key], value)):
                 self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
         states = self.written(str(spec.get("states", "states")), (*path, "states"), self.shared)
         # Sinks that are not opened cannot say whether they take part in a transaction.
@@ -222,7 +222,7 @@ class Builder:
     def over_window(self, metric: Any, window: Any, path: KeyPath) -> Any:
         if type(window) is not int or window < 1:
             return self.problem((*path, "window"), f"expected a positive integer, found {_shown(window)}")
-        parameters = {key: getattr(metric, key) for key in _classes.parameters(type(metric)) if hasattr(metric, key)}
+        parameters = {key: getattr(metric, key) for key in classes.parameters(type(metric)) if hasattr(metric, key)}
         try:
             return Metric(utils.Rolling(type(metric), window, **parameters))
         except Exception as error:  # as in `call`
@@ -276,14 +276,14 @@ class Builder:
 
     def object(self, spec: dict[str, Any], path: KeyPath) -> Any:
         if "class" not in spec:
-            typo = next((key for key in spec if _classes.closest(key, ["class"])), None)
+            typo = next((key for key in spec if classes.closest(key, ["class"])), None)
             if typo is not None:
                 return self.problem((*path, typo), "unknown key. Did you mean 'class'?")
             return self.problem(path, "the key 'class' is missing: it names what to build")
         cls = self.class_named(spec["class"], path)
         if cls is _BROKEN:
             return cls
-        known = _classes.parameters(cls)
+        known = classes.parameters(cls)
         arguments: dict[str, Any] = {}
         for key, value in spec.items():
             if key != "class":
@@ -300,13 +300,13 @@ class Builder:
         if not isinstance(name, str):
             return self.problem(at, f"expected the name of a class, found {_shown(name)}")
         try:
-            cls = _classes.find(name, hint=self.hint(path))
-        except _classes.AmbiguousName as error:
+            cls = classes.find(name, hint=self.hint(path))
+        except classes.AmbiguousName as error:
             return self.problem(at, f"{name!r} is ambiguous: write {' or '.join(error.choices)}")
         except ImportError as error:
             return self.problem(at, f"{name} cannot be used here: {error}")
         if cls is None:
-            return self.problem(at, f"no class is called {name!r}.{_classes.closest(name)}")
+            return self.problem(at, f"no class is called {name!r}.{classes.closest(name)}")
         return cls
 
     @staticmethod
@@ -402,7 +402,7 @@ class Builder:
 
     def call(self, cls: type, arguments: dict[str, Any], path: KeyPath) -> Any:
         """``cls(**arguments)``, with what is wrong said in terms of the definition."""
-        known = _classes.parameters(cls)
+        known = classes.parameters(cls)
         kinds = inspect.Parameter
         spread = next((name for name, p in known.items() if p.kind is kinds.VAR_POSITIONAL), None)
         anything = any(p.kind is kinds.VAR_KEYWORD for p in known.values())
@@ -412,9 +412,9 @@ class Builder:
             self.unknown_keys(arguments, named, path)
         for key, value in arguments.items():
             if value is not _BROKEN and key in known and key != spread:
-                if _classes.wants_function(known[key]):
+                if classes.wants_function(known[key]):
                     self.problem((*path, key), "wants a function, and no definition can hold one")
-                elif expected := _classes.expected_type(known[key], value):
+                elif expected := classes.expected_type(known[key], value):
                     self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
             elif value is not _BROKEN and key == spread and not isinstance(value, list):
                 self.problem((*path, key), f"expected a list, found {_shown(value)}")
@@ -455,15 +455,15 @@ def _is_path(parameter: inspect.Parameter | None) -> bool:
 
 def _object_hint(key: str, value: Any) -> str:
     """What to write where the name of a class stands in place of an object."""
-    with contextlib.suppress(_classes.AmbiguousName, ImportError):
-        if isinstance(value, str) and _classes.find(value, hint=key) is not None:
+    with contextlib.suppress(classes.AmbiguousName, ImportError):
+        if isinstance(value, str) and classes.find(value, hint=key) is not None:
             return f'. An object is a table: {key} = {{ class = "{value}" }}'
     return ""
 
 
 def _is_metric(name: str) -> bool:
-    with contextlib.suppress(_classes.AmbiguousName, ImportError):
-        cls = _classes.find(name, hint="metric")
+    with contextlib.suppress(classes.AmbiguousName, ImportError):
+        cls = classes.find(name, hint="metric")
         return cls is not None and issubclass(cls, metrics.base.Metric)
     return False
 

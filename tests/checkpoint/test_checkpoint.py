@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from river import datasets, linear_model, preprocessing
 
+from fwonline.checkpoint import Checkpoint, codec
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import Checkpoint, codec
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_declared_size_takes_no_memory(checkpoint):
 WRITER = """
 import sys
 import numpy as np
-from fwonline.loop import Checkpoint
+from fwonline.checkpoint import Checkpoint
 checkpoint, n = Checkpoint(sys.argv[1]), 0
 while True:
     n += 1

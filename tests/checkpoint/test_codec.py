@@ -35,8 +35,8 @@ from river import (
     utils,
 )
 
+from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
-from fwonline.loop import codec
 
 
 def again(value):
@@ -423,8 +423,8 @@ FORBIDDEN = [
     ("river", "os"),
     ("river..os", "system"),
     ("fwonline.stream.files", "JsonlSink"),
-    ("fwonline.loop.codec", "loads"),
-    ("fwonline.loop._allowed", "register"),
+    ("fwonline.checkpoint.codec", "loads"),
+    ("fwonline.checkpoint.allowed", "register"),
     ("fwonline.cli", "main"),
     ("fwonline.__main__", "main"),
     ("fwonline.exceptions", "SampleError"),
