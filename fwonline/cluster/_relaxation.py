@@ -35,10 +35,10 @@ class Relaxation:
     X is `x_scale` times the packed x; the estimate of D is `d_scale` times the packed d.
     """
 
-    def __init__(self, n_clusters: int, method: str, batch: int, beta0: float, seed: int | None) -> None:
+    def __init__(self, n_clusters: int, method: str, batch_size: int, beta0: float, seed: int | None) -> None:
         self.n_clusters = n_clusters
         self.method = method
-        self.batch = batch
+        self.batch_size = batch_size
         self.beta0 = beta0
         self.rng = np.random.default_rng(seed)
         self.n = 0
@@ -132,7 +132,7 @@ class Relaxation:
         """See the distances of a batch of points, and take a step."""
         n, k, method = self.n, self.steps + 1, METHODS[self.method]
         eta, beta = method.steps(k, self.beta0, self._unit())
-        method.see(self, np.sort(self.rng.choice(n, min(self.batch, n), replace=False)))
+        method.see(self, np.sort(self.rng.choice(n, min(self.batch_size, n), replace=False)))
         start = self._basis[0]
         noise = self.rng.standard_normal(n)
         start[:n] = 0.5 / math.sqrt(noise @ noise) * noise + self.v[:n]
@@ -234,7 +234,7 @@ class Relaxation:
         self._check_sizes()
         n, clusters = self.n, _loaded.count(self, "n_clusters", 2)
         _loaded.choice(self, "method", METHODS)
-        _loaded.count(self, "batch", 2)
+        _loaded.count(self, "batch_size", 2)
         _loaded.real(self, "beta0", 0.0)
         _loaded.generator(self, "rng")
         steps = _loaded.count(self, "steps")

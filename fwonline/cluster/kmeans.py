@@ -37,11 +37,11 @@ class SHCGMKMeans(base.Clusterer):
     $$\min_X \langle D, X \rangle \quad\text{over}\quad X \succeq 0,\; \operatorname{tr} X = k,\; X 1 = 1,\; X \ge 0$$
 
     for the squared distances D of the points (Peng and Wei 2007). `n_points` points, a uniform sample of the stream
-    (all of it while it is short), take part in X. Every `batch` samples a conditional gradient step sees the distances
-    of `batch` random ones of them, then X is rounded as Mixon, Villar and Ward do: the points as X mixes them lie at
-    few places; each point joins the nearest of `n_clusters` of these. Lloyd's iterations over the points held go on
-    from there, and from the clusters before; the better of the two are the clusters. Labels are kept from one rounding
-    to the next.
+    (all of it while it is short), take part in X. Every `batch_size` samples a conditional gradient step sees the
+    distances of `batch_size` random ones of them, then X is rounded as Mixon, Villar and Ward do: the points as X mixes
+    them lie at few places; each point joins the nearest of `n_clusters` of these. Lloyd's iterations over the points
+    held go on from there, and from the clusters before; the better of the two are the clusters. Labels are kept from
+    one rounding to the next.
 
     A point that enters takes the row of X of the point nearest to it. `method="mean"` keeps every distance that it has
     seen, `method="shcgm"` estimates D as Algorithm 1 of Locatello et al. does, and weighs X >= 0 by n_points as their
@@ -58,7 +58,7 @@ class SHCGMKMeans(base.Clusterer):
         "mean" or "shcgm".
     n_points
         How many points take part in X, more than `n_clusters`.
-    batch
+    batch_size
         Samples from one step to the next, and points whose distances a step sees; at least 2.
     beta0
         Smoothing at the start, > 0: a small one brings X sooner to X 1 = 1 and X >= 0, and moves it less towards small
@@ -80,7 +80,7 @@ class SHCGMKMeans(base.Clusterer):
     --------
     >>> import numpy as np
     >>> from fwonline import cluster
-    >>> model = cluster.SHCGMKMeans(n_clusters=3, n_points=60, batch=20, seed=1)
+    >>> model = cluster.SHCGMKMeans(n_clusters=3, n_points=60, batch_size=20, seed=1)
     >>> rng = np.random.default_rng(0)
     >>> for t in range(600):
     ...     x, y = np.array([(0, 0), (1, 0), (0, 1)])[t % 3] + 0.1 * rng.standard_normal(2)
@@ -104,28 +104,28 @@ class SHCGMKMeans(base.Clusterer):
         n_clusters: int,
         method: str = "mean",
         n_points: int = 1000,
-        batch: int = 100,
+        batch_size: int = 100,
         beta0: float = 1.0,
         seed: int | None = None,
     ):
         check_count("n_clusters", n_clusters)
         check_count("n_points", n_points)
-        check_count("batch", batch)
+        check_count("batch_size", batch_size)
         if not 2 <= n_clusters < n_points:
             raise ValueError(f"n_clusters must be from 2 to n_points - 1 = {n_points - 1}, got {n_clusters}")
-        if batch < 2:
-            raise ValueError(f"batch must be at least 2, got {batch}")
+        if batch_size < 2:
+            raise ValueError(f"batch_size must be at least 2, got {batch_size}")
         if method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
         check_positive(self, "beta0", beta0)
         self.n_clusters = n_clusters
         self.method = method
         self.n_points = n_points
-        self.batch = batch
+        self.batch_size = batch_size
         self.beta0 = beta0
         self.seed = seed
         self._features: dict[typing.Any, int] = {}
-        self._relaxation = Relaxation(n_clusters, method, batch, float(beta0), seed)
+        self._relaxation = Relaxation(n_clusters, method, batch_size, float(beta0), seed)
         self._centres = np.zeros((0, 0))
         self._rounded = math.nan
         self._waiting = 0
@@ -134,7 +134,7 @@ class SHCGMKMeans(base.Clusterer):
     @classmethod
     def _unit_test_params(cls) -> typing.Iterator[dict]:
         yield {"n_clusters": 3}
-        yield {"n_clusters": 2, "n_points": 30, "batch": 10, "method": "shcgm"}
+        yield {"n_clusters": 2, "n_points": 30, "batch_size": 10, "method": "shcgm"}
 
     # --- learning ---
 
@@ -155,7 +155,7 @@ class SHCGMKMeans(base.Clusterer):
             then as it was before.
         """
         self._enter(x)
-        if self._waiting >= self.batch:
+        if self._waiting >= self.batch_size:
             self.advance()
 
     def store(self, X: ArrayLike) -> None:
@@ -304,7 +304,7 @@ class SHCGMKMeans(base.Clusterer):
         _loaded.like(self, fresh)
         relaxation = _loaded.instance(self, "_relaxation", Relaxation)
         _loaded.claim(self, "_relaxation")
-        _loaded.like(relaxation, fresh._relaxation, "n_clusters", "method", "batch", "beta0")
+        _loaded.like(relaxation, fresh._relaxation, "n_clusters", "method", "batch_size", "beta0")
         relaxation._check_loaded()
         self._features = dict(_loaded.instance(self, "_features", dict))
         _loaded.names(self, "_features", self._features)

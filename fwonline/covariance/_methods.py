@@ -72,7 +72,7 @@ class Momentum:
         first = state.waiting == 0
         keep, of_x = (1.0 - rho, rho) if first else (1.0, 0.0)
         unbiased = weight / share  # about running means the k-th deviation is k / (k - 1) times too large, squared
-        symmetric.blend(state.m, state.x, state.n, keep, of_x, -rho * unbiased / state.batch, state.delta)
+        symmetric.blend(state.m, state.x, state.n, keep, of_x, -rho * unbiased / state.batch_size, state.delta)
 
     def steps(self, k: int, beta0: float) -> tuple[float, float]:
         return STOCHASTIC.eta(k), STOCHASTIC.beta(k, beta0)

@@ -53,7 +53,7 @@ class State:
         method: str,
         *,
         beta0: float,
-        batch: int,
+        batch_size: int,
         rank: int,
         dual: bool,
         dtype: str,
@@ -64,7 +64,7 @@ class State:
     ) -> None:
         self.method_name = method
         self.beta0 = beta0
-        self.batch = batch
+        self.batch_size = batch_size
         self.rank = rank
         self.dual = dual
         self.dtype_name = dtype
@@ -164,7 +164,7 @@ class State:
         weight = share * (1.0 - share) if self.centre else share
         self.second_moment_trace = (1.0 - share) * self.second_moment_trace + weight * square
         self.method.enter(self, share, weight)
-        self.waiting = (self.waiting + 1) % self.batch
+        self.waiting = (self.waiting + 1) % self.batch_size
         return self.waiting == 0
 
     def measure_moment(self) -> None:
@@ -316,7 +316,7 @@ class State:
     def _check_loaded(self) -> None:
         self._check_sizes()
         n, largest = self.n, LARGEST[self.dtype_name]
-        batch = _loaded.count(self, "batch", 1)
+        batch = _loaded.count(self, "batch_size", 1)
         _loaded.count(self, "seen", 1 if n else 0)
         _loaded.count(self, "steps")
         _loaded.count(self, "waiting", 0, batch - 1)

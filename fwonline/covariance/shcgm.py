@@ -35,7 +35,7 @@ _LOW_FRACTION = 0.8
 _MOST_STEPS = 10_000
 # What the state holds of the parameters.
 _OF_PARAMETERS = (
-    *("method_name", "beta0", "batch", "rank", "dual", "dtype_name", "fading", "centre", "absent_is_mean"),
+    *("method_name", "beta0", "batch_size", "rank", "dual", "dtype_name", "fading", "centre", "absent_is_mean"),
     "fixed_dimension",
 )
 
@@ -78,7 +78,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
     center
         Whether the running mean is subtracted. Without it the second moment is estimated; a mean far from zero then
         outweighs the covariance.
-    batch
+    batch_size
         Samples a step, >= 1. With "mean" every sample enters at once and only the steps are fewer; with "shcgm" a
         batch makes one stochastic gradient.
     steps_per_update
@@ -172,7 +172,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
         method: str = "mean",
         beta0: float | None = None,
         center: bool = True,
-        batch: int = 1,
+        batch_size: int = 1,
         steps_per_update: int = 1,
         fading_factor: float = 0.0,
         l1_fraction: float | None = None,
@@ -194,7 +194,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
                 raise ValueError(f"{name} must be a number in (0, {most:g}] or None, got {value!r}")
         if not (is_real(fading_factor) and 0.0 <= fading_factor < 1.0):
             raise ValueError(f"fading_factor must be a number in [0, 1), got {fading_factor!r}")
-        check_count("batch", batch)
+        check_count("batch_size", batch_size)
         check_count("steps_per_update", steps_per_update)
         if rank is not None:
             check_count("rank", rank)
@@ -215,7 +215,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
         self.method = method
         self.beta0 = beta0
         self.center = center
-        self.batch = batch
+        self.batch_size = batch_size
         self.steps_per_update = steps_per_update
         self.fading_factor = fading_factor
         self.l1_fraction = l1_fraction
@@ -228,7 +228,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
         self._state = State(
             method,
             beta0=METHODS[method].beta0 if beta0 is None else float(beta0),
-            batch=int(batch),
+            batch_size=int(batch_size),
             rank=METHODS[method].rank if rank is None else int(rank),
             dual=bool(dual),
             dtype=dtype,

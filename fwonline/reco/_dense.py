@@ -80,7 +80,7 @@ class Dense:
         eta, rho, beta = STOCHASTIC.eta(k), momentum(k), STOCHASTIC.beta(k, problem.beta0)
         self._follow(ratings)
         self.radius = _radius(ratings, problem)
-        batch = rng.choice(count, min(problem.batch, count), replace=False)
+        batch = rng.choice(count, min(problem.batch_size, count), replace=False)
         residual = self.values(ratings.rows[batch], ratings.cols[batch]) - ratings.y[batch]
         self.loss = count * float(np.mean(residual**2))
         self.d[:count] *= 1.0 - rho

@@ -148,7 +148,7 @@ class Factored:
         Also answers the product of the second with X.
         """
         m, n = ratings.shape
-        size = problem.batch if problem.has_box else 0
+        size = problem.batch_size if problem.has_box else 0
         rows = rng.integers(0, m, size, dtype=np.uint32)
         cols = rng.integers(0, n, size, dtype=np.uint32)
         x = self.values(rows, cols)

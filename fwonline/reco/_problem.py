@@ -21,7 +21,7 @@ class Problem:
     lower: float
     upper: float
     beta0: float
-    batch: int
+    batch_size: int
 
     @property
     def has_box(self) -> bool:

@@ -41,14 +41,14 @@ class SHCGMCompletion(Ranker):
 
     Conditional gradient steps keep the nuclear norm within the radius without a singular value decomposition; the box
     is approached by smoothing its distance less and less. Every rating is stored (24 bytes and as much for finding it
-    again); a second rating of an item by the same user replaces the first. A step is taken every `batch` ratings.
+    again); a second rating of an item by the same user replaces the first. A step is taken every `batch_size` ratings.
 
     With `method="hcgm"` the mean and the biases of users and items are taken off first, and X, held in factors, is what
     they leave; a step takes the gradient over all ratings stored, and costs a few passes over these and nothing that
-    grows with users x items. The box is imposed on mean, biases and X together, at the ratings and at `batch` other
-    entries drawn for each step. `method="shcgm"` is the paper's Algorithm 1: X is the ratings themselves, every entry
-    of it written out and held to the box, and a step draws `batch` of the ratings. It takes 16 bytes for each of
-    users x items.
+    grows with users x items. The box is imposed on mean, biases and X together, at the ratings and at `batch_size`
+    other entries drawn for each step. `method="shcgm"` is the paper's Algorithm 1: X is the ratings themselves, every
+    entry of it written out and held to the box, and a step draws `batch_size` of the ratings. It takes 16 bytes for
+    each of users x items.
 
     Predictions are clipped to the box. A user or item not seen yet is predicted by the mean and the biases there are.
 
@@ -64,7 +64,7 @@ class SHCGMCompletion(Ranker):
         "hcgm" or "shcgm".
     beta0
         Smoothing at the start, > 0: a small one brings entries into the box sooner, and disturbs the fit.
-    batch
+    batch_size
         Ratings from one step to the next, and of the sample that "shcgm" draws.
     seed
         Random seed number used for reproducibility.
@@ -107,7 +107,7 @@ class SHCGMCompletion(Ranker):
         upper: float | None = None,
         method: str = "hcgm",
         beta0: float = 10.0,
-        batch: int = 100,
+        batch_size: int = 100,
         seed: int | None = None,
     ):
         super().__init__(seed=seed)
@@ -121,19 +121,19 @@ class SHCGMCompletion(Ranker):
                 raise ValueError(f"{name} must be a number of at most {LARGEST:g} in size, or None, got {value!r}")
         if lower is not None and upper is not None and lower > upper:
             raise ValueError(f"lower must not be above upper, got lower={lower!r} and upper={upper!r}")
-        check_count("batch", batch)
+        check_count("batch_size", batch_size)
         self.radius = radius
         self.lower = lower
         self.upper = upper
         self.method = method
         self.beta0 = beta0
-        self.batch = batch
+        self.batch_size = batch_size
         self._problem = Problem(
             None if radius is None else float(radius),
             -math.inf if lower is None else float(lower),
             math.inf if upper is None else float(upper),
             float(beta0),
-            int(batch),
+            int(batch_size),
         )
         self._ratings = Ratings()
         self._state = _METHODS[method]()
@@ -168,7 +168,7 @@ class SHCGMCompletion(Ranker):
             self._make_room((user,), (item,))
         ratings.enter_one(user, item, rating)
         self._waiting += 1
-        if self._waiting >= self.batch:
+        if self._waiting >= self.batch_size:
             self.advance()
 
     def learn_arrays(self, users: Iterable[Hashable], items: Iterable[Hashable], y: Iterable) -> None:
@@ -180,11 +180,11 @@ class SHCGMCompletion(Ranker):
         self._make_room(users, items)
         start = 0
         while start < values.size:
-            stop = min(start + max(self.batch - self._waiting, 1), values.size)
+            stop = min(start + max(self.batch_size - self._waiting, 1), values.size)
             self._ratings.enter(users[start:stop], items[start:stop], values[start:stop])
             self._waiting += stop - start
             start = stop
-            if self._waiting >= self.batch:
+            if self._waiting >= self.batch_size:
                 self.advance()
         if problem:
             raise SampleError(problem)

@@ -13,7 +13,7 @@ from fwonline.reco import SHCGMCompletion
 
 
 def test_arrays_that_share_memory_in_a_file_do_not_when_it_is_loaded():
-    model = SHCGMCompletion(radius=30.0, batch=10, seed=1)
+    model = SHCGMCompletion(radius=30.0, batch_size=10, seed=1)
     for k in range(40):
         model.learn_one(k % 8, k % 5, float(k % 3))
     ratings = model._ratings

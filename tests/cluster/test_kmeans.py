@@ -30,7 +30,7 @@ def cloud(n=80, spread=0.12, seed=0):
 
 def model(method="mean", **changes):
     return cluster.SHCGMKMeans(
-        **({"n_clusters": 4, "method": method, "n_points": 80, "batch": 20, "seed": 5} | changes)
+        **({"n_clusters": 4, "method": method, "n_points": 80, "batch_size": 20, "seed": 5} | changes)
     )
 
 
@@ -38,14 +38,14 @@ def distances(P):
     return ((P[:, None] - P) ** 2).sum(axis=-1)
 
 
-def literal(P, method, *, k, beta0, batch, seed, steps):
+def literal(P, method, *, k, beta0, batch_size, seed, steps):
     """Algorithm 1 of Locatello et al., or HCGM on the distances seen, with full eigendecompositions."""
     rng = np.random.default_rng(seed)
     N, D = len(P), distances(P)
     X, d, one = np.zeros((N, N)), np.zeros((N, N)), np.ones(N)
     unit = k / (N * D.sum() / (N * (N - 1)))
     for t in range(1, steps + 1):
-        chosen = rng.choice(N, batch, replace=False)
+        chosen = rng.choice(N, batch_size, replace=False)
         block = np.ix_(chosen, chosen)
         if method == "mean":
             eta, beta = 2 / (t + 1), beta0 * unit / math.sqrt(t + 1)
@@ -53,7 +53,7 @@ def literal(P, method, *, k, beta0, batch, seed, steps):
         else:
             eta, beta, rho = 9 / (t + 8), beta0 / math.sqrt(t + 8), 4 / (t + 7) ** (2 / 3)
             d *= 1 - rho
-            d[block] += rho * N * (N - 1) / (batch * (batch - 1)) * D[block]
+            d[block] += rho * N * (N - 1) / (batch_size * (batch_size - 1)) * D[block]
         rows = np.outer(X @ one - one, one)
         weight = 1 if method == "mean" else N
         V = d + (weight * (X - np.maximum(X, 0)) + (rows + rows.T) / 2) / beta
@@ -71,7 +71,7 @@ def test_steps_are_the_literal_ones(method, steps, monkeypatch):
     ours = model(method, beta0=0.5)
     ours.store(P)
     ours.advance(steps)
-    expected = literal(P, method, k=4, beta0=0.5, batch=20, seed=5, steps=steps)
+    expected = literal(P, method, k=4, beta0=0.5, batch_size=20, seed=5, steps=steps)
     X = ours.to_numpy()
     assert pytest.approx(expected, abs=1e-7) == X
     assert ours.objective == pytest.approx(np.vdot(distances(P), expected), abs=1e-4)
@@ -100,7 +100,7 @@ def test_x_stays_in_the_spectraplex_while_points_come_and_go(method):
 def test_the_sample_is_uniform():
     kept = np.zeros(300)
     for seed in range(100):
-        ours = model(n_points=30, batch=1000, seed=seed)
+        ours = model(n_points=30, batch_size=1000, seed=seed)
         for t in range(300):
             ours.learn_one({"t": float(t)})
         kept[ours._relaxation.points[:30, 0].astype(int)] += 1
@@ -126,7 +126,7 @@ def test_finds_the_clusters(method):
 
 
 def test_a_stream_ends_at_the_best_partition_and_never_falls_behind_its_rounding():
-    ours = model(n_clusters=5, n_points=200, batch=50)
+    ours = model(n_clusters=5, n_points=200, batch_size=50)
     for t, (x, _) in enumerate(datasets.GaussianMixture(n_clusters=5, seed=3).take(1000), 1):
         ours.learn_one(x)
         if t % 50 == 0:
@@ -137,7 +137,7 @@ def test_a_stream_ends_at_the_best_partition_and_never_falls_behind_its_rounding
 
 def test_the_error_of_the_linear_minimum_is_reported():
     P, _ = cloud()
-    ours = model(batch=80)
+    ours = model(batch_size=80)
     assert ours.lmo_error == 0.0
     ours.store(P)
     ours.advance()
@@ -150,7 +150,7 @@ def test_the_error_of_the_linear_minimum_is_reported():
 
 def test_the_gap_closes_on_the_relaxation():
     P, _ = cloud()
-    ours = model(batch=80)
+    ours = model(batch_size=80)
     ours.store(P)
     gaps = []
     for _ in range(4):
@@ -231,7 +231,7 @@ def test_bad_parameters():
     for changes, words in (
         ({"n_clusters": 1}, "n_clusters must be from 2 to n_points - 1 = 79, got 1"),
         ({"n_clusters": 80}, "n_clusters must be from 2"),
-        ({"batch": 1}, "batch must be at least 2"),
+        ({"batch_size": 1}, "batch_size must be at least 2"),
         ({"method": "lloyd"}, "method must be one of 'mean', 'shcgm', got 'lloyd'"),
         ({"beta0": math.nan}, "beta0 must be a finite number > 0"),
     ):
@@ -246,7 +246,7 @@ def test_bad_parameters():
 
 
 def test_more_points_than_memory_holds_are_refused_before_it_is_asked_for(monkeypatch):
-    ours = model(n_points=10_000, batch=10_000)
+    ours = model(n_points=10_000, batch_size=10_000)
     ours.store(np.arange(64.0)[:, None])
     monkeypatch.setattr(room.os, "sysconf", lambda name: 2**8)
     before = codec.dumps(ours)
@@ -256,7 +256,7 @@ def test_more_points_than_memory_holds_are_refused_before_it_is_asked_for(monkey
 
 
 def test_more_features_than_memory_holds_are_refused_before_it_is_asked_for(monkeypatch):
-    ours = model(n_points=100, batch=100)
+    ours = model(n_points=100, batch_size=100)
     ours.store(np.arange(10.0)[:, None])
     monkeypatch.setattr(room.os, "sysconf", lambda name: 2**9)
     before = codec.dumps(ours)
@@ -336,7 +336,7 @@ DAMAGES = {
                 ("rng", np.random.RandomState(0)),
                 ("method", "shcgm"),
                 ("n_clusters", 3),
-                ("batch", 0),
+                ("batch_size", 0),
             )
         )
     },
@@ -365,7 +365,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_state_is_refused(damage):
-    model = cluster.SHCGMKMeans(n_clusters=2, n_points=70, batch=20, seed=1)
+    model = cluster.SHCGMKMeans(n_clusters=2, n_points=70, batch_size=20, seed=1)
     rng = np.random.default_rng(0)
     for _ in range(40):
         model.learn_one(dict(zip("ab", rng.normal(size=2).tolist(), strict=True)))

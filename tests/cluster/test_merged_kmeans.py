@@ -20,7 +20,7 @@ CENTRES = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.4], [0.0, 2.0, -0.6], [2.4, 2.
 
 def model(method="mean", **changes):
     return cluster.SHCGMKMeans(
-        **({"n_clusters": 4, "method": method, "n_points": 40, "batch": 10, "seed": 5} | changes)
+        **({"n_clusters": 4, "method": method, "n_points": 40, "batch_size": 10, "seed": 5} | changes)
     )
 
 
@@ -101,7 +101,7 @@ def test_each_point_of_the_stream_is_as_likely_to_be_held():
 @given(st.lists(st.integers(0, 2), min_size=10, max_size=60), st.integers(1, 30))
 def test_the_matrix_of_a_merge_meets_all_constraints(method, owners, values):
     rng = np.random.default_rng(values)
-    models = [model(method, n_clusters=3, n_points=15, batch=4, seed=k) for k in range(3)]
+    models = [model(method, n_clusters=3, n_points=15, batch_size=4, seed=k) for k in range(3)]
     for owner in owners:
         models[owner].learn_one({"a": float(rng.integers(values)), owner: 1.0})
     whole = merge(models)

@@ -19,14 +19,14 @@ def lmo(v, trace):
     return trace * np.outer(vectors[:, 0], vectors[:, 0]) if values[0] < 0 else np.zeros_like(v)
 
 
-def shcgm(samples, trace, l1, beta0=1.0, batch=1):
+def shcgm(samples, trace, l1, beta0=1.0, batch_size=1):
     """Locatello et al. 2019, Algorithm 1, on min E ||X - w w^T||^2 / 2; yields every iterate."""
     n = samples.shape[1]
     x, d = np.zeros((n, n)), np.zeros((n, n))
-    for k in range(1, len(samples) // batch + 1):
-        w = samples[(k - 1) * batch : k * batch]
+    for k in range(1, len(samples) // batch_size + 1):
+        w = samples[(k - 1) * batch_size : k * batch_size]
         eta, beta, rho = 9 / (k + 8), beta0 / np.sqrt(k + 8), 4 / (k + 7) ** (2 / 3)
-        d = (1 - rho) * d + rho * (x - w.T @ w / batch)
+        d = (1 - rho) * d + rho * (x - w.T @ w / batch_size)
         v = d + (x - project_l1(x, l1)) / beta
         x = x + eta * (lmo(v, trace) - x)
         yield x

@@ -35,15 +35,15 @@ def relative_error(x, truth):
 # --- against the algorithms written out ---
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_the_papers_method_is_algorithm_1(batch):
-    samples, truth = blocks(25, 40 * batch)
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_the_papers_method_is_algorithm_1(batch_size):
+    samples, truth = blocks(25, 40 * batch_size)
     trace, l1 = np.trace(truth), np.abs(truth).sum()
-    model = exact(SHCGMCovariance(trace, l1, "shcgm", center=False, batch=batch, seed=0))
-    iterates = shcgm(samples, trace, l1, batch=batch)
+    model = exact(SHCGMCovariance(trace, l1, "shcgm", center=False, batch_size=batch_size, seed=0))
+    iterates = shcgm(samples, trace, l1, batch_size=batch_size)
     for k, w in enumerate(samples, 1):
         model.learn_arrays(w[None])
-        if k % batch == 0:
+        if k % batch_size == 0:
             np.testing.assert_allclose(model.to_numpy(), next(iterates), atol=1e-7 * trace)
 
 
@@ -58,7 +58,7 @@ def test_the_papers_method_is_algorithm_1(batch):
             {"dual": True, "trace": 9.0, "l1": 30.0, "beta0": 0.2},
         ),
         ({"l1_fraction": 0.85, "beta0": 0.3}, {"centre": True, "l1_fraction": 0.85, "beta0": 0.3}),
-        ({"batch": 3, "steps_per_update": 2, "beta0": 1.0}, {"centre": True, "every": 3, "steps": 2}),
+        ({"batch_size": 3, "steps_per_update": 2, "beta0": 1.0}, {"centre": True, "every": 3, "steps": 2}),
     ],
 )
 def test_the_default_method_steps_along_the_exact_running_gradient(settings, literal):
@@ -79,7 +79,7 @@ def test_the_default_method_steps_along_the_exact_running_gradient(settings, lit
     [
         ({"trace": 4.0, "l1": 12.0, "center": False, "beta0": 1.0}, {"trace": 4.0, "l1": 12.0}),
         ({}, {"centre": True, "beta0": 3.0}),
-        ({"batch": 3, "steps_per_update": 2}, {"centre": True, "every": 3, "steps": 2, "beta0": 3.0}),
+        ({"batch_size": 3, "steps_per_update": 2}, {"centre": True, "every": 3, "steps": 2, "beta0": 3.0}),
     ],
 )
 def test_a_block_of_all_directions_is_the_whole_projection(settings, literal, dual):
@@ -143,7 +143,7 @@ def test_the_default_beats_the_plain_second_moment():
 @pytest.mark.parametrize("count", [100, 1000])
 def test_the_l1_norm_above_the_noise_is_that_of_the_truth(count):
     samples, truth = blocks(100, count)
-    model = SHCGMCovariance(batch=count, seed=0)
+    model = SHCGMCovariance(batch_size=count, seed=0)
     model.learn_arrays(samples)
     empirical = np.cov(samples.T, ddof=0)
     variances = np.diag(empirical)
@@ -440,7 +440,7 @@ def test_rows_before_a_bad_one_are_learned():
         {"trace": math.nan},
         {"l1": -1.0},
         {"beta0": 0.0},
-        {"batch": 0},
+        {"batch_size": 0},
         {"steps_per_update": 1.5},
         {"method": "paper"},
         {"fading_factor": 1.0},
@@ -492,9 +492,9 @@ def test_huge_and_tiny_values_change_the_scale_alone(scale, settings):
     "settings",
     [
         {},
-        {"method": "shcgm", "l1": 30.0, "batch": 4},
+        {"method": "shcgm", "l1": 30.0, "batch_size": 4},
         {"fading_factor": 0.01, "rank": 1},
-        {"dual": True, "batch": 3, "dtype": "float32"},
+        {"dual": True, "batch_size": 3, "dtype": "float32"},
     ],
 )
 @pytest.mark.parametrize("copy", [lambda m: codec.loads(codec.dumps(m)), lambda m: pickle.loads(pickle.dumps(m))])
@@ -534,8 +534,8 @@ DAMAGES = {
             ("mean", np.full(8, np.inf)),
             ("waiting", 5),
             ("waiting", 0.0),
-            ("batch", 0),
-            ("batch", 2),
+            ("batch_size", 0),
+            ("batch_size", 2),
             ("seen", 1 << 60),
             ("steps", -1),
             ("rank", 1 << 40),
@@ -579,7 +579,7 @@ def test_damaged_parameters_and_names_are_refused():
     model = SHCGMCovariance(trace=100.0, seed=0)
     for a in (1.0, 2.0, 5.0):
         model.update({"a": a, "b": -a})
-    for name, value in {"trace": math.nan, "batch": 10**30, "rank": -1, "dtype": "object", "trace ": 1e-3}.items():
+    for name, value in {"trace": math.nan, "batch_size": 10**30, "rank": -1, "dtype": "object", "trace ": 1e-3}.items():
         other = codec.loads(codec.dumps(model))
         setattr(other, name.strip(), value)
         with pytest.raises(CheckpointError, match=r"SHCGMCovariance|State"):
@@ -604,7 +604,7 @@ def test_two_estimates_cannot_have_one_state_or_one_index():
 
 
 def test_cloning_keeps_the_parameters_and_forgets_the_rest():
-    model = SHCGMCovariance(trace=3.0, batch=2, seed=5)
+    model = SHCGMCovariance(trace=3.0, batch_size=2, seed=5)
     model.update({"a": 1.0})
     fresh = model.clone()
     assert fresh.n_samples == 0

@@ -37,7 +37,7 @@ def worked(model, parts, folder):
 
 def test_users_of_all_partitions_are_rated(tmp_path):
     parts = ratings(0), ratings(1)
-    model = reco.SHCGMCompletion(lower=1.0, upper=5.0, batch=10, seed=1)
+    model = reco.SHCGMCompletion(lower=1.0, upper=5.0, batch_size=10, seed=1)
     loop, predicted, alone = worked(model, parts, tmp_path)
     whole = loop.merged.model
     assert whole.n_users == sum(one.n_users for one in alone)
@@ -71,7 +71,7 @@ def test_a_scaled_covariance_of_all_partitions(tmp_path):
 
 
 def test_clusters_of_all_partitions(tmp_path):
-    model = cluster.SHCGMKMeans(n_clusters=4, n_points=50, batch=20, seed=1)
+    model = cluster.SHCGMKMeans(n_clusters=4, n_points=50, batch_size=20, seed=1)
     loop, predicted, alone = worked(model, (plain(0), plain(2)), tmp_path)
     corners = np.array([(x, y) for x in (0.0, 3.0) for y in (0.0, 3.0)])
 

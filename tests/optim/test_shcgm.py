@@ -95,7 +95,7 @@ def test_it_reaches_the_constrained_minimum(optimizer, tol):
     assert np.abs(result.x).sum() <= RADIUS * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("optimizer", [optim.SHCGM(), optim.HCGM(), optim.HSAGFW(batch_size=5), optim.S3CCM(power=0.5)])
+@pytest.mark.parametrize("optimizer", [optim.SHCGM(), optim.HCGM(), optim.HSAGFW(batch_size=5), optim.S3CCM(a=0.5)])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "labels"])
 def test_minimize_takes_samples_and_a_loss(optimizer, kind):
     rng = np.random.default_rng(0)
@@ -323,8 +323,8 @@ def test_what_cannot_be_done_is_said():
         optim.SHCGM().minimize_composite(sample, constraint=ball, terms=[stretched], shape=2)
     with pytest.raises(TypeError, match=r"terms\[0\] must be a Term, got L1Ball"):
         optim.SHCGM().minimize_composite(sample, constraint=ball, terms=[ball], shape=2)
-    with pytest.raises(ValueError, match="power must be"):
-        optim.S3CCM(power="1")
+    with pytest.raises(ValueError, match="a must be"):
+        optim.S3CCM(a="1")
     with pytest.raises(ValueError, match="weight must be"):
         optim.L1Penalty("1")
     with pytest.raises(TypeError, match="project or a function with a prox"):

@@ -31,7 +31,9 @@ def ratings(n=1500, n_users=70, n_items=90, rank=2, seed=3, noise=0.2):
 
 
 def model(method="hcgm", **changes):
-    return reco.SHCGMCompletion(**({"lower": 1.0, "upper": 5.0, "method": method, "seed": 7, "batch": 50} | changes))
+    return reco.SHCGMCompletion(
+        **({"lower": 1.0, "upper": 5.0, "method": method, "seed": 7, "batch_size": 50} | changes)
+    )
 
 
 class Known:
@@ -52,7 +54,7 @@ class Known:
         return out
 
 
-def literal_hcgm(known, of_user, of_item, *, radius, beta0, batch, seed, steps):
+def literal_hcgm(known, of_user, of_item, *, radius, beta0, batch_size, seed, steps):
     """HCGM with full singular value decompositions; `of_user`, `of_item`: the biases to begin with."""
     rng = np.random.default_rng(seed)
     (m, n), r, c, y = known.shape, known.r, known.c, known.y
@@ -63,7 +65,7 @@ def literal_hcgm(known, of_user, of_item, *, radius, beta0, batch, seed, steps):
         whole = mean + of_user[:, None] + of_item + X
         out = (whole - np.clip(whole, 1, 5)) * math.sqrt(k + 1) / beta0
         G = known.matrix(2 * (whole[r, c] - y) + out[r, c])
-        rows, cols = rng.integers(0, m, batch, dtype=np.uint32), rng.integers(0, n, batch, dtype=np.uint32)
+        rows, cols = rng.integers(0, m, batch_size, dtype=np.uint32), rng.integers(0, n, batch_size, dtype=np.uint32)
         np.add.at(G, (rows, cols), out[rows, cols])
         rng.standard_normal(n)  # what the LMO's start takes
         u, _, vt = np.linalg.svd(G)
@@ -71,13 +73,13 @@ def literal_hcgm(known, of_user, of_item, *, radius, beta0, batch, seed, steps):
     return mean + of_user[:, None] + of_item + X
 
 
-def literal_shcgm(known, *, radius, beta0, batch, seed, steps):
+def literal_shcgm(known, *, radius, beta0, batch_size, seed, steps):
     """Algorithm 1 of Locatello et al., every matrix dense."""
     rng = np.random.default_rng(seed)
     X, d, N = np.zeros(known.shape), np.zeros(known.shape), known.y.size
     for k in range(1, steps + 1):
         eta, beta, rho = 9 / (k + 8), beta0 / math.sqrt(k + 8), 4 / (k + 7) ** (2 / 3)
-        chosen = rng.choice(N, min(batch, N), replace=False)
+        chosen = rng.choice(N, min(batch_size, N), replace=False)
         r, c = known.r[chosen], known.c[chosen]
         gradient = np.zeros(known.shape)
         gradient[r, c] = 2 * N / chosen.size * (X[r, c] - known.y[chosen])
@@ -113,7 +115,7 @@ def test_hcgm_is_the_literal_version(steps):
     ours.store(users, items, y)
     known, (m, n) = Known(users, items, y), ours._ratings.shape
     start = ours._ratings.of_user[:m].copy(), ours._ratings.of_item[:n].copy()
-    expected = literal_hcgm(known, *start, radius=60.0, beta0=1.0, batch=50, seed=7, steps=steps)
+    expected = literal_hcgm(known, *start, radius=60.0, beta0=1.0, batch_size=50, seed=7, steps=steps)
     ours.advance(steps)
     assert whole(ours) == pytest.approx(expected, abs=1e-6)
     assert ours._state.fit[: known.y.size] == pytest.approx(
@@ -128,7 +130,7 @@ def test_shcgm_is_the_literal_version(steps):
     ours = model("shcgm", radius=300.0, beta0=2.0)
     ours.store(users, items, y)
     ours.advance(steps)
-    expected = literal_shcgm(Known(users, items, y), radius=300.0, beta0=2.0, batch=50, seed=7, steps=steps)
+    expected = literal_shcgm(Known(users, items, y), radius=300.0, beta0=2.0, batch_size=50, seed=7, steps=steps)
     assert whole(ours) == pytest.approx(expected, abs=1e-5)
 
 
@@ -164,7 +166,7 @@ def test_gap_bounds_what_is_left_to_gain(method, monkeypatch):
     monkeypatch.setattr(_factored, "_TOLERANCE", 1e-9)
     monkeypatch.setattr(_dense, "_TOLERANCE", 1e-9)
     users, items, y, _ = ratings()
-    ours = model(method, lower=None, upper=None, radius=300.0, batch=len(y))
+    ours = model(method, lower=None, upper=None, radius=300.0, batch_size=len(y))
     ours.store(users, items, y)
     ours._waiting = 0
     values = []
@@ -217,7 +219,7 @@ def test_infeasibility_is_that_of_a_sample_of_entries(method):
 def test_the_error_of_the_linear_minimum_is_reported():
     """Without a box, on all ratings and at the first step, what the LMO sees is twice the ratings."""
     users, items, y, _ = ratings()
-    ours, known = model("shcgm", lower=None, upper=None, radius=50.0, batch=2000), Known(users, items, y)
+    ours, known = model("shcgm", lower=None, upper=None, radius=50.0, batch_size=2000), Known(users, items, y)
     assert ours.lmo_error == 0.0
     ours.store(users, items, y)
     ours.advance()
@@ -238,7 +240,7 @@ def test_a_second_rating_takes_the_place_of_the_first():
 
 def test_finds_every_rating_again():
     users, items, y, _ = ratings(4000)
-    ours = model(batch=10_000)
+    ours = model(batch_size=10_000)
     ours.store(users[:1000], items[:1000], y[:1000])
     assert ours._ratings.arrange().size == ours._ratings.arranged
     ours.store(users[1000:], items[1000:], y[1000:])
@@ -279,7 +281,8 @@ def test_the_scale_of_ratings_does_not_show(method, unit):
     """What single precision could not hold is brought into its range."""
     users, items, y, _ = ratings(600)
     plain, scaled = (
-        reco.SHCGMCompletion(radius=60 * u, lower=u, upper=5 * u, method=method, batch=100, seed=1) for u in (1.0, unit)
+        reco.SHCGMCompletion(radius=60 * u, lower=u, upper=5 * u, method=method, batch_size=100, seed=1)
+        for u in (1.0, unit)
     )
     plain.learn_arrays(users, items, y)
     scaled.learn_arrays(users, items, np.clip(unit * y, unit, 5 * unit))
@@ -293,7 +296,7 @@ class OfDicts(base.Regressor):
 
     def __init__(self, method="hcgm", seed=None):
         self.method, self.seed = method, seed
-        self.ranker = model(method, batch=3, seed=seed)
+        self.ranker = model(method, batch_size=3, seed=seed)
 
     def learn_one(self, x, y):
         self.ranker.learn_one(x["user"], x["item"], y)
@@ -304,7 +307,7 @@ class OfDicts(base.Regressor):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_river_checks(method):
-    checks.check_estimator(reco.SHCGMCompletion(method=method, batch=3, seed=1))
+    checks.check_estimator(reco.SHCGMCompletion(method=method, batch_size=3, seed=1))
     assert reco.SHCGMCompletion()._unit_test_skips() == Ranker._unit_test_skips(reco.SHCGMCompletion())
     # river has none on data for rankers that are not regressors; those that do not take features away hold here too
     for check in (
@@ -323,7 +326,7 @@ def test_river_checks(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_unseen_names_are_predicted_by_what_there_is(method):
-    ours = model(method, batch=4)
+    ours = model(method, batch_size=4)
     assert ours.predict_one("nobody", "nothing") == 1.0  # 0 is below the box
     assert ours.infeasibility == ours.violation == 0.0
     for user in "abcdef":
@@ -351,7 +354,7 @@ def test_unseen_names_are_predicted_by_what_there_is(method):
     ],
 )
 def test_a_bad_rating_leaves_no_trace(method, user, item, y, words):
-    ours = model(method, batch=2)
+    ours = model(method, batch_size=2)
     for k in range(5):
         ours.learn_one(k, k % 2, 3.0)
     before = codec.dumps(ours)
@@ -369,7 +372,7 @@ def test_bad_parameters():
         ({"radius": 0.0}, "radius must be a finite number > 0, got 0.0"),
         ({"beta0": -1.0}, "beta0 must be a finite number > 0"),
         ({"method": "sgd"}, "method must be one of 'hcgm', 'shcgm', got 'sgd'"),
-        ({"batch": 0}, "batch must be an integer >= 1"),
+        ({"batch_size": 0}, "batch_size must be an integer >= 1"),
     ):
         with pytest.raises(ValueError, match=words):
             model(**changes)
@@ -385,7 +388,7 @@ def test_bad_parameters():
 
 def test_a_matrix_larger_than_memory_is_refused_before_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(room.os, "sysconf", lambda name: 990)  # a machine of a MB
-    ours = model("shcgm", batch=10_000)
+    ours = model("shcgm", batch_size=10_000)
     ours.store(range(200), range(200), [3.0] * 200)
     before = codec.dumps(ours)
     names = range(200, 400)
@@ -434,7 +437,7 @@ def test_learns_from_a_stream():
 
 
 def test_nothing_to_learn_is_learned():
-    ours = model(lower=None, upper=None, batch=1)
+    ours = model(lower=None, upper=None, batch_size=1)
     ours.advance(3)
     assert ours.n_steps == 0
     for _ in range(4):
@@ -519,7 +522,7 @@ def test_a_user_who_rated_everything_in_any_order():
     ours.store([0], [items[29]], [5.0])  # rated again
     known.y[0] = 5.0
     ours.advance(3)
-    expected = literal_hcgm(known, *start, radius=9.0, beta0=1.0, batch=50, seed=7, steps=3)
+    expected = literal_hcgm(known, *start, radius=9.0, beta0=1.0, batch_size=50, seed=7, steps=3)
     assert whole(ours) == pytest.approx(expected, abs=1e-6)
 
 
@@ -555,7 +558,7 @@ def filled(dtype, *entries, size=64):
     ],
 )
 def test_saved_ratings_that_do_not_fit_each_other_are_refused(damage):
-    ours = model(batch=1000)
+    ours = model(batch_size=1000)
     ours.store([0, 1, 2, 0, 1, 2, 0, 1], [0, 0, 0, 1, 1, 1, 2, 2], [3.0] * 8)
     codec.loads(codec.dumps(ours))
     vars(ours._ratings).update(damage)
@@ -567,7 +570,7 @@ def test_saved_ratings_that_do_not_fit_each_other_are_refused(damage):
     "names", [["a", "a", "b"], ["a", "b"], ["a", "b", math.nan], range(10**12), ("a", "b", "c"), [["a"], "b", "c"]]
 )
 def test_saved_names_that_do_not_fit_are_refused(names, monkeypatch):
-    ours = model(batch=1000)
+    ours = model(batch_size=1000)
     ours.store(["a", "b", "c"], [0, 0, 0], [3.0] * 3)
     codec.loads(codec.dumps(ours))
     monkeypatch.setattr(_ratings.Index, "__getstate__", lambda index: {"names": names})
@@ -622,7 +625,7 @@ def _oracle(**changes):
 def test_damaged_parameters_are_refused():
     ours = model(radius=9.0)
     ours.learn_arrays(*ratings(200)[:3])
-    for name, value in {"radius": 5.0, "lower": math.nan, "batch": 7, "method": "shcgm", "_waiting": -1}.items():
+    for name, value in {"radius": 5.0, "lower": math.nan, "batch_size": 7, "method": "shcgm", "_waiting": -1}.items():
         other = codec.loads(codec.dumps(ours))
         setattr(other, name, value)
         with pytest.raises(CheckpointError, match=r"SHCGMCompletion|Problem"):
@@ -635,7 +638,7 @@ def test_damaged_parameters_are_refused():
 
 def test_what_names_ratings_has_memory_of_its_own():
     """Another object of the file that is a view of it would move ratings to users that there are not."""
-    ours = model(batch=1000)
+    ours = model(batch_size=1000)
     ours.store([0, 1], [0, 1], [3.0, 3.0])
     rows = ours._ratings.rows
     loaded, view = codec.loads(codec.dumps([ours, rows[:3]]))

@@ -22,7 +22,7 @@ DIVISIONS = {"user": lambda u, i, k: u % 3, "item": lambda u, i, k: i % 3, "anyh
 
 def model(method="hcgm", **changes):
     return reco.SHCGMCompletion(
-        **({"lower": LOWER, "upper": UPPER, "method": method, "batch": 20, "seed": 7} | changes)
+        **({"lower": LOWER, "upper": UPPER, "method": method, "batch_size": 20, "seed": 7} | changes)
     )
 
 
@@ -111,7 +111,7 @@ def test_the_matrix_is_the_weighted_mean_in_the_ball(method, division, radius, m
 
 
 def test_few_factors_are_kept_and_little_is_cut_off():
-    models = divided("user", batch=5)
+    models = divided("user", batch_size=5)
     whole = models[0].merged(models[1:])
     mean = literal(models, whole, "user")[1]
     off = written_out(whole, *names(models))[0] - mean
@@ -146,7 +146,7 @@ def test_a_user_whom_one_model_alone_has_learned_keeps_its_row():
 @pytest.mark.parametrize("division", ["user", "item"])
 def test_the_merge_is_better_than_the_parts_and_than_an_even_mean(division):
     users, items, y = stream(4000, n_users=60, n_items=60)
-    models = divided(division, data=(users[:3000], items[:3000], y[:3000]), batch=20)
+    models = divided(division, data=(users[:3000], items[:3000], y[:3000]), batch_size=20)
     whole = models[0].merged(models[1:])
 
     def error(predicted):
@@ -161,7 +161,7 @@ def test_the_merge_is_better_than_the_parts_and_than_an_even_mean(division):
 @given(st.lists(st.integers(0, 2), min_size=40, max_size=120), st.sampled_from(METHODS), st.floats(1.0, 100.0))
 def test_a_merge_stays_in_the_set(owners, method, radius):
     rng = np.random.default_rng(len(owners))
-    models = [model(method, radius=radius, batch=7) for _ in range(3)]
+    models = [model(method, radius=radius, batch_size=7) for _ in range(3)]
     for owner in owners:
         models[owner].learn_one(int(rng.integers(8)), int(rng.integers(8)), float(rng.uniform(LOWER, UPPER)))
     whole = models[0].merged(models[1:])
@@ -191,7 +191,7 @@ def test_models_that_have_learned_nothing_count_for_nothing(method):
     whole.learn_one("a", "b", 3.0)
     assert fresh.n_samples == 0
 
-    waiting = [model(method, batch=100) for _ in range(2)]  # ratings, and no step yet
+    waiting = [model(method, batch_size=100) for _ in range(2)]  # ratings, and no step yet
     for k, one in enumerate(waiting):
         one.learn_one("a", f"item {k}", 2.0 + 2.0 * k)
     whole = merge([*waiting, fresh])
@@ -205,7 +205,7 @@ def test_models_that_have_learned_nothing_count_for_nothing(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_rating_that_two_models_hold_is_the_last_ones(method):
-    models = [model(method, batch=2) for _ in range(2)]
+    models = [model(method, batch_size=2) for _ in range(2)]
     for k, one in enumerate(models):
         one.learn_arrays(["a", "b", "a"], ["x", "x", "y"], [1.0 + k, 3.0, 4.0])
     whole = merge(models)
@@ -231,13 +231,13 @@ def test_a_merge_is_saved_and_learns_on_and_leaves_its_parts_as_they_are(method)
 
 
 def test_a_merge_of_equal_ratings_has_nothing_left_to_explain():
-    models = [model(batch=2) for _ in range(2)]
+    models = [model(batch_size=2) for _ in range(2)]
     for k, one in enumerate(models):
         one.learn_arrays([1, 2, 3, 4], [k, k, k + 1, k + 1], [3.0] * 4)
     whole = merge(models)
     assert whole.current_radius == 0.0
     assert whole.predict_one(1, 0) == 3.0
-    zeros = [reco.SHCGMCompletion(method="shcgm", batch=2) for _ in range(2)]
+    zeros = [reco.SHCGMCompletion(method="shcgm", batch_size=2) for _ in range(2)]
     for one in zeros:
         one.learn_arrays([1, 2], [1, 2], [0.0, 0.0])
     assert merge(zeros).predict_one(1, 2) == 0.0

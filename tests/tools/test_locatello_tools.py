@@ -45,7 +45,7 @@ def test_the_figure_against_projections(tmp_path, capsys):
 def test_the_literal_completion_comes_as_far_as_ours(dense, method):
     data = completion.simulated(1_500, 60, 80)
     literal = completion.Literal(data, 150.0, 10.0, 1500, dense)
-    ours = reco.SHCGMCompletion(150.0, 1.0, 5.0, method=method, batch=1500, seed=0)
+    ours = reco.SHCGMCompletion(150.0, 1.0, 5.0, method=method, batch_size=1500, seed=0)
     ours.store(data.users, data.items, data.y)
     ours.advance(60)
     for _ in range(60):
@@ -60,7 +60,7 @@ def test_the_literal_k_means_takes_our_steps():
     """Step by step: beside so heavy a penalty two inexact eigenvectors soon lead to different vertices."""
     points = np.random.default_rng(0).standard_normal((60, 3)) * 0.3
     literal = kmeans.Literal(points, 3, 60)
-    ours = cluster.SHCGMKMeans(3, method="shcgm", n_points=60, batch=60, seed=0)
+    ours = cluster.SHCGMKMeans(3, method="shcgm", n_points=60, batch_size=60, seed=0)
     ours.store(points)
     errors = []
     for k in range(50):

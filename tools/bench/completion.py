@@ -58,8 +58,8 @@ def movielens() -> Ratings:
 class Literal:
     """Both forms in dense numpy, as one writes them down; the LMO by power iterations to a residual of 1%."""
 
-    def __init__(self, ratings: Ratings, radius: float, beta0: float, batch: int, dense: bool):
-        self.ratings, self.radius, self.beta0, self.batch, self.dense = ratings, radius, beta0, batch, dense
+    def __init__(self, ratings: Ratings, radius: float, beta0: float, batch_size: int, dense: bool):
+        self.ratings, self.radius, self.beta0, self.batch_size, self.dense = ratings, radius, beta0, batch_size, dense
         self.rng = np.random.default_rng(0)
         self.X, self.d = np.zeros(ratings.shape), np.zeros(ratings.shape)
         self.v = self.rng.standard_normal(ratings.shape[1])
@@ -83,7 +83,7 @@ class Literal:
 
     def _paper(self) -> tuple[NDArray, float]:
         k, (_, users, items, y) = self.k, self.ratings
-        chosen = self.rng.choice(y.size, min(self.batch, y.size), replace=False)
+        chosen = self.rng.choice(y.size, min(self.batch_size, y.size), replace=False)
         gradient = np.zeros_like(self.X)
         at = users[chosen], items[chosen]
         gradient[at] = 2.0 * y.size / chosen.size * (self.X[at] - y[chosen])
@@ -101,22 +101,24 @@ class Literal:
         whole = self.X + self.of_user[:, None] + self.of_item + mean
         V = np.zeros_like(self.X)
         V[users, items] = 2.0 * (whole[users, items] - y)
-        others = self.rng.integers(0, m, self.batch), self.rng.integers(0, n, self.batch)
+        others = self.rng.integers(0, m, self.batch_size), self.rng.integers(0, n, self.batch_size)
         for at in ((users, items), others):
             np.add.at(V, at, (whole[at] - np.clip(whole[at], LOWER, UPPER)) * (math.sqrt(k + 1) / self.beta0))
         return V, 2.0 / (k + 1)
 
 
-def _ours(ratings: Ratings, radius: float, batch: int, method: str) -> reco.SHCGMCompletion:
-    model = reco.SHCGMCompletion(radius, LOWER, UPPER, method=method, beta0=10.0, batch=batch, seed=0)
+def _ours(ratings: Ratings, radius: float, batch_size: int, method: str) -> reco.SHCGMCompletion:
+    model = reco.SHCGMCompletion(radius, LOWER, UPPER, method=method, beta0=10.0, batch_size=batch_size, seed=0)
     model.store(ratings.users, ratings.items, ratings.y)
     return model
 
 
-def _turns(ratings: Ratings, radius: float, batch: int, dense: bool, steps: int, turns: int) -> tuple[float, float]:
+def _turns(
+    ratings: Ratings, radius: float, batch_size: int, dense: bool, steps: int, turns: int
+) -> tuple[float, float]:
     """Mean seconds of a step over the same numbers of steps, ours and the literal version's, in turns."""
-    model = _ours(ratings, radius, batch, "shcgm" if dense else "hcgm")
-    literal = Literal(ratings, radius, 10.0, batch, dense)
+    model = _ours(ratings, radius, batch_size, "shcgm" if dense else "hcgm")
+    literal = Literal(ratings, radius, 10.0, batch_size, dense)
     model.advance()
     literal.step()
     ours = theirs = 0.0

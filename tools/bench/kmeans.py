@@ -23,15 +23,15 @@ __all__ = ["Literal", "run"]
 class Literal:
     """Algorithm 1 on Peng and Wei's relaxation, every matrix dense, the eigenvector from ARPACK to 1e-6."""
 
-    def __init__(self, points: NDArray, n_clusters: int, batch: int):
-        self.points, self.n_clusters, self.batch = points, n_clusters, batch
+    def __init__(self, points: NDArray, n_clusters: int, batch_size: int):
+        self.points, self.n_clusters, self.batch_size = points, n_clusters, batch_size
         self.rng = np.random.default_rng(0)
         self.X, self.d = np.zeros((len(points), len(points))), np.zeros((len(points), len(points)))
         self.k = 0
 
     def step(self) -> None:
         self.k += 1
-        k, n, s = self.k, len(self.points), self.batch
+        k, n, s = self.k, len(self.points), self.batch_size
         eta, beta, rho = 9.0 / (k + 8), 1.0 / math.sqrt(k + 8), 4.0 / (k + 7) ** (2.0 / 3.0)
         chosen = self.rng.choice(n, s, replace=False)
         P = self.points[chosen]
@@ -46,7 +46,7 @@ class Literal:
 
 def run(settings: Settings) -> Iterator[Comparison | Table]:
     """Both methods, after ten steps."""
-    n, clusters, batch = (120, 4, 20) if settings.quick else (1000, 10, 100)
+    n, clusters, batch_size = (120, 4, 20) if settings.quick else (1000, 10, 100)
     steps, theirs, repeats = (3, 3, 2) if settings.quick else (200, 10, 5)
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((clusters, 10))
@@ -54,7 +54,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
 
     def ours(method: str) -> Callable[[], float]:
         def contend() -> float:
-            model = cluster.SHCGMKMeans(clusters, method=method, n_points=n, batch=batch, seed=0)
+            model = cluster.SHCGMKMeans(clusters, method=method, n_points=n, batch_size=batch_size, seed=0)
             model.store(points)
             model.advance(10)
             with stopwatch() as seconds:
@@ -64,7 +64,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         return contend
 
     def literal() -> float:
-        peer = Literal(points, clusters, batch)
+        peer = Literal(points, clusters, batch_size)
         for _ in range(10):
             peer.step()
         with stopwatch() as seconds:
@@ -82,7 +82,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     yield Table(
         "k-means: setting",
         ("points", "features", "clusters", "batch", "steps timed", "repeats"),
-        [(n, 10, clusters, batch, f"11 to {10 + steps}; literal: to {10 + theirs}", repeats)],
+        [(n, 10, clusters, batch_size, f"11 to {10 + steps}; literal: to {10 + theirs}", repeats)],
         (
             "points about normal centres, seed 0; one rounding is in our times, none in the literal version's",
             "the literal version is the paper's method; the eigenvector's residual: 1e-6 there, 0.1 sqrt(step) here",

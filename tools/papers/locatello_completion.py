@@ -62,7 +62,7 @@ class Line:
         X, y = data.train
         lower, upper = (1.0, 5.0) if self.box else (None, None)
         radius = self.radius * float(np.sqrt(len(y) / 90_570))
-        model = reco.SHCGMCompletion(radius, lower, upper, method=self.method, beta0=10.0, batch=1000, seed=seed)
+        model = reco.SHCGMCompletion(radius, lower, upper, method=self.method, beta0=10.0, batch_size=1000, seed=seed)
         model.store(X[:, 0], X[:, 1], y)
         out = []
         for steps in at:

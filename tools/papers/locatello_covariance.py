@@ -58,19 +58,19 @@ def _point(step: int, x: NDArray, truth: NDArray) -> tuple[int, float, float, fl
 
 
 def stream(
-    method: str, batch: int = 1, **settings: typing.Any
+    method: str, batch_size: int = 1, **settings: typing.Any
 ) -> Callable[[datasets.BlockCovariance, list[int]], Points]:
-    """One step every ``batch`` samples of the stream; with batches up to step 1,000."""
+    """One step every ``batch_size`` samples of the stream; with batches up to step 1,000."""
 
     def points(data: datasets.BlockCovariance, at: list[int]) -> Points:
         truth = data.covariance
         trace, l1 = float(np.trace(truth)), float(np.abs(truth).sum())
-        model = covariance.SHCGMCovariance(trace, l1, method, center=False, batch=batch, seed=0, **settings)
+        model = covariance.SHCGMCovariance(trace, l1, method, center=False, batch_size=batch_size, seed=0, **settings)
         out = []
-        last = max(step for step in at if batch == 1 or step <= 1000)
-        for x, _ in data.take(last * batch):
+        last = max(step for step in at if batch_size == 1 or step <= 1000)
+        for x, _ in data.take(last * batch_size):
             model.update(x)
-            step, rest = divmod(model.n_samples, batch)
+            step, rest = divmod(model.n_samples, batch_size)
             if not rest and step in at:
                 out.append(_point(step, model.to_numpy(), truth))
         return out
@@ -89,7 +89,7 @@ def hcgm(count: int) -> Callable[[datasets.BlockCovariance, list[int]], Points]:
             if step > 1000:
                 break
             model = covariance.SHCGMCovariance(
-                trace, l1, beta0=1.0, center=False, batch=count, steps_per_update=step, rank=1, seed=0
+                trace, l1, beta0=1.0, center=False, batch_size=count, steps_per_update=step, rank=1, seed=0
             )
             model.learn_arrays(samples)
             out.append(_point(step, model.to_numpy(), truth))

@@ -53,8 +53,10 @@ class Line:
 
     def curve(self, P: NDArray, at: list[int], seed: int) -> list[tuple[float, ...]]:
         """Objective, both infeasibilities and the rounded value after so many steps."""
-        batch = max(2, int(self.share * len(P)))
-        model = cluster.SHCGMKMeans(10, method=self.method, n_points=len(P), batch=batch, beta0=self.beta0, seed=seed)
+        batch_size = max(2, int(self.share * len(P)))
+        model = cluster.SHCGMKMeans(
+            10, method=self.method, n_points=len(P), batch_size=batch_size, beta0=self.beta0, seed=seed
+        )
         model.store(P)
         out: list[tuple[float, ...]] = []
         for steps in at:

@@ -92,7 +92,7 @@ def shcgm(given: Problem, budget: Budget) -> list[Point]:
     train = given.train
     # what is compiled when it is first met is not timed
     warm, model = (
-        reco.SHCGMCompletion(given.radius, LOWER, UPPER, method="shcgm", beta0=10.0, batch=BATCH, seed=0)
+        reco.SHCGMCompletion(given.radius, LOWER, UPPER, method="shcgm", beta0=10.0, batch_size=BATCH, seed=0)
         for _ in range(2)
     )
     warm.store([0, 1], [0, 1], [LOWER, UPPER])
@@ -108,13 +108,13 @@ def shcgm(given: Problem, budget: Budget) -> list[Point]:
     return out
 
 
-def s3ccm(batch: int | None) -> Callable[[Problem, Budget], list[Point]]:
+def s3ccm(batch_size: int | None) -> Callable[[Problem, Budget], list[Point]]:
     """S3CCM, measured at every step; a batch of None is all ratings."""
 
     def run(given: Problem, budget: Budget) -> list[Point]:
         train = given.train
         count = len(train.y)
-        size = min(batch or count, count)
+        size = min(batch_size or count, count)
         out: list[Point] = []
         seconds, start = 0.0, time.perf_counter()
 
@@ -134,7 +134,7 @@ def s3ccm(batch: int | None) -> Callable[[Problem, Budget], list[Point]]:
             start = time.perf_counter()
             return budget.spent(seconds, len(out))
 
-        optim.S3CCM(gamma0=size / (2.0 * count), power=0.5).minimize_composite(
+        optim.S3CCM(gamma0=size / (2.0 * count), a=0.5).minimize_composite(
             gradient,
             constraint=sets.NuclearBall(given.radius),
             terms=[optim.Term(sets.Box(LOWER, UPPER))],

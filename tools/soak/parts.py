@@ -96,7 +96,7 @@ def use_covariance(model: Any) -> None:
 
 
 def _completion(n: int = 60, **settings: Any) -> Any:
-    model = reco.SHCGMCompletion(batch=10, seed=1, **settings)
+    model = reco.SHCGMCompletion(batch_size=10, seed=1, **settings)
     rng = np.random.default_rng(0)
     for _ in range(n):
         model.learn_one(user=int(rng.integers(8)), item=int(rng.integers(9)), y=float(rng.integers(1, 6)))
@@ -120,7 +120,7 @@ def use_completion(model: Any) -> None:
 
 
 def _kmeans(n: int = 60, **settings: Any) -> Any:
-    model = fw_cluster.SHCGMKMeans(n_clusters=2, batch=5, seed=1, **{"n_points": 20, **settings})
+    model = fw_cluster.SHCGMKMeans(n_clusters=2, batch_size=5, seed=1, **{"n_points": 20, **settings})
     for row in _rows(n, 0):
         model.learn_one(row)
     return model
@@ -347,7 +347,7 @@ def _parts() -> dict[str, Part]:
     found: dict[str, Part] = {}
     for name, settings in {
         "dual": {"dual": True, "dtype": "float32"},
-        "vertex": {"rank": 1, "fading_factor": 0.05, "batch": 4, "l1_fraction": 0.9},
+        "vertex": {"rank": 1, "fading_factor": 0.05, "batch_size": 4, "l1_fraction": 0.9},
         "momentum": {"method": "shcgm", "trace": 5.0, "l1": 8.0, "center": False, "missing": "mean"},
         "new": {"n": 0},
     }.items():

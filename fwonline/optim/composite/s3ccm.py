@@ -41,8 +41,8 @@ class S3CCM(CompositeOptimizer):
     ----------
     gamma0
         The first step size, finite and > 0: above half the inverse of f's strong convexity for the rate below.
-    power
-        The steps are gamma0 / k^power, in (0, 1]: 1 for a strongly convex f, 1/2 for others.
+    a
+        The steps are gamma0 / k^a, in (0, 1]: 1 for a strongly convex f, 1/2 for others.
 
     Notes
     -----
@@ -73,13 +73,13 @@ class S3CCM(CompositeOptimizer):
     True
     """
 
-    def __init__(self, gamma0: float = 1.0, power: float = 1.0):
+    def __init__(self, gamma0: float = 1.0, a: float = 1.0):
         check_positive("gamma0", gamma0)
-        check_positive("power", power)
-        if power > 1.0:
-            raise ValueError(f"power must be in (0, 1], got {power!r}")
+        check_positive("a", a)
+        if a > 1.0:
+            raise ValueError(f"a must be in (0, 1], got {a!r}")
         self.gamma0 = gamma0
-        self.power = power
+        self.a = a
 
     def _begin(self, run: CompositeState) -> None:
         if any(term.forward is not None for term in run.terms):
@@ -89,7 +89,7 @@ class S3CCM(CompositeOptimizer):
         run.memory = np.zeros((len(run.terms), *run.x.shape))  # u, a subgradient of each term
 
     def _step(self, run: CompositeState) -> None:
-        before, gamma = self.gamma0 / max(run.k - 1, 1) ** self.power, self.gamma0 / run.k**self.power
+        before, gamma = self.gamma0 / max(run.k - 1, 1) ** self.a, self.gamma0 / run.k**self.a
         u, spread = run.memory, len(run.terms) * before
         mean = np.zeros_like(run.x) if run.terms else run.x
         for i, term in enumerate(run.terms):
