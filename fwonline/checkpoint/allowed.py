@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import copy
 import datetime
+import functools
 import importlib
+import pkgutil
 import random
 import types
 from typing import Any
@@ -36,19 +38,8 @@ _FUNCTION_MODULES = {
 }
 # These are commands, read files, fetch from the network, hold open handles or wrap other libraries' objects.
 _CLOSED = {
-    "__main__",
-    "checkpoint",
-    "checks",
-    "cli",
-    "compat",
-    "conftest",
-    "datasets",
-    "definition",
-    "envs",
-    "evaluate",
-    "loop",
-    "stream",
-    "test_estimators",
+    "fwonline": {"__main__", "_cli", "checkpoint", "cli", "datasets", "definition", "loop", "stream"},
+    "river": {"checks", "cli", "compat", "conftest", "datasets", "envs", "evaluate", "stream", "test_estimators"},
 }
 _registered: dict[tuple[str, str], Any] = {}
 
@@ -96,7 +87,9 @@ def register(obj: Any) -> Any:
 
 def _is_open_module(module: str) -> bool:
     head, *rest = module.split(".")
-    return head in ("fwonline", "river") and not _CLOSED.intersection(rest)
+    if head == "fwonline":
+        rest = rest[:1]  # the package or module; names below are its own affair
+    return head in _CLOSED and not _CLOSED[head].intersection(rest)
 
 
 def allowed_instance(cls: type) -> bool:
@@ -124,9 +117,35 @@ def allowed(obj: Any) -> bool:
 
 
 def name_of(obj: Any) -> tuple[str, str]:
-    """The module and name under which `find` finds an allowed class or function."""
+    """The module and name under which `find` finds an allowed class or function.
+
+    A class of fwonline is named by its package, so that a file still loads when the class has moved to another module
+    of that package.
+
+    >>> from fwonline.optim import SFW
+    >>> name_of(SFW)
+    ('fwonline.optim', 'SFW')
+    """
     owner = getattr(obj, "__objclass__", obj)  # str.lower has no module of its own
-    return owner.__module__, obj.__qualname__
+    module, qualname = owner.__module__, obj.__qualname__
+    if module is not None and module.startswith("fwonline."):
+        package = ".".join(module.split(".")[:2])
+        if (cls := _classes(package).get(qualname.split(".")[0])) is not None and cls.__module__ == module:
+            return package, qualname
+    return module, qualname
+
+
+@functools.cache
+def _classes(package: str) -> dict[str, type | None]:
+    """Name -> class, of all modules of a package of fwonline; None where two modules have a class of that name."""
+    module = importlib.import_module(package)
+    inside = pkgutil.walk_packages(getattr(module, "__path__", ()), f"{package}.")
+    found: dict[str, type | None] = {}
+    for part in (module, *(importlib.import_module(info.name) for info in inside)):
+        for name, value in vars(part).items():
+            if isinstance(value, type) and value.__module__ == part.__name__ and value.__qualname__ == name:
+                found[name] = None if name in found else value
+    return found
 
 
 def find(module: Any, qualname: Any) -> Any:
@@ -152,25 +171,28 @@ def find(module: Any, qualname: Any) -> Any:
         return obj
     if _is_open_module(module):
         try:
-            obj = importlib.import_module(module)
-            for part in qualname.split("."):
-                obj = vars(obj)[part]
-            obj = obj.__func__ if isinstance(obj, staticmethod) else obj
+            obj = _looked_up(module, qualname)
         except (ImportError, KeyError, TypeError):
-            obj = None
+            raise CheckpointError(
+                f"the checkpoint names {module}.{qualname}, which this version does not have"
+            ) from None
         # What a module imported from elsewhere is not its own: its true name must be the one that was asked for.
-        if obj is not None and (getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)) == (
-            module,
-            qualname,
-        ):
-            if allowed(obj):
-                return obj
-        elif obj is None:
-            raise CheckpointError(f"the checkpoint names {module}.{qualname}, which this version does not have")
+        if hasattr(obj, "__qualname__") and name_of(obj) == (module, qualname) and allowed(obj):
+            return obj
     raise CheckpointError(
         f"the checkpoint names {module}.{qualname}, which is not allowed in one; if it is yours, call "
         "fwonline.checkpoint.codec.register on it before loading"
     )
+
+
+def _looked_up(module: str, qualname: str) -> Any:
+    obj: Any = importlib.import_module(module)
+    first, *rest = qualname.split(".")
+    is_package = module.startswith("fwonline.") and module.count(".") == 1
+    obj = (_classes(module).get(first) if is_package else None) or vars(obj)[first]
+    for part in rest:
+        obj = vars(obj)[part]
+    return obj.__func__ if isinstance(obj, staticmethod) else obj
 
 
 def method(owner: Any, name: Any) -> Any:

@@ -22,6 +22,7 @@ import msgspec
 
 from fwonline.checkpoint.allowed import register
 from fwonline.checkpoint.decoder import Decoder
+from fwonline.checkpoint.document import FORMAT
 from fwonline.checkpoint.encoder import Encoder
 from fwonline.exceptions import CheckpointError
 
@@ -65,6 +66,7 @@ def encode(value: Any) -> list[Any]:
     encoder = Encoder()
     root = encoder.encode(value)
     document = {
+        "format": FORMAT,
         "root": root,
         "objects": encoder.objects,
         "order": encoder.order(),

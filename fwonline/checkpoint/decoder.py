@@ -18,7 +18,7 @@ import numpy as np
 
 from fwonline._loaded import claims
 from fwonline.checkpoint.allowed import allowed_instance, find, method
-from fwonline.checkpoint.document import BIT_GENERATORS, SPARSE, VALUES, count_entries, is_rust
+from fwonline.checkpoint.document import BIT_GENERATORS, SPARSE, VALUES, check_format, count_entries, is_rust
 from fwonline.exceptions import CheckpointError
 
 __all__ = ["Decoder"]
@@ -44,6 +44,7 @@ class Decoder:
         if len(data) < 8 or size > len(data) - 8:
             raise CheckpointError("the checkpoint is cut short")
         document = msgspec.json.decode(data[8 : 8 + size])
+        check_format(document.get("format", 1))
         self._root, self._lines, self._order = document["root"], document["objects"], document["order"]
         if sorted(self._order) != list(range(len(self._lines))):
             raise CheckpointError("the checkpoint does not say each object once")

@@ -12,7 +12,21 @@ import scipy.sparse
 
 from fwonline.exceptions import CheckpointError
 
-__all__ = ["BIT_GENERATORS", "INT64", "MAX_DEPTH", "SPARSE", "VALUES", "count_entries", "is_rust"]
+__all__ = [
+    "BIT_GENERATORS",
+    "FORMAT",
+    "INT64",
+    "MAX_DEPTH",
+    "SPARSE",
+    "VALUES",
+    "check_format",
+    "count_entries",
+    "is_rust",
+]
+
+# Raised with every change after which files of before cannot be read.
+FORMAT = 2
+_WRITTEN_BY = {1: " by version 0.1.0 of fwonline"}
 
 INT64 = 1 << 63
 MAX_DEPTH = 100  # of tuples within tuples: each level is a frame of the reader
@@ -55,3 +69,19 @@ def count_entries(total: int, arguments: Sequence[Any]) -> int:
             f"windows of river of more than {_MAX_RUST_ENTRIES:,} entries do not go into a checkpoint"
         )
     return total
+
+
+def check_format(found: Any) -> None:
+    """Refuse a document of another format.
+
+    Raises
+    ------
+    CheckpointError
+        Saying which format was found, which one is read, and what can be done.
+    """
+    if found != FORMAT:
+        by = _WRITTEN_BY.get(found, "")
+        raise CheckpointError(
+            f"the checkpoint was written in format {found}{by}; this version reads format {FORMAT} only: go on with "
+            "the version that wrote it, or start a new run (--fresh on the command line, resume=False in Python)"
+        )

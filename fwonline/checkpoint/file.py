@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fwonline.checkpoint import codec
+from fwonline.checkpoint.document import FORMAT, check_format
 from fwonline.exceptions import CheckpointError
 
 __all__ = ["Checkpoint"]
 
 # magic, format version, length of the document; then the document, then the checksum of all that
 _MAGIC = b"FWONLINE"
-_VERSION = 1
 _HEADER = len(_MAGIC) + 2 + 8
 _DIGEST = 32
 
@@ -132,7 +132,7 @@ def write(path: Path, state: Any, before: Callable[[], None] = lambda: None) -> 
 
     """
     parts = codec.encode(state)
-    header = _MAGIC + _VERSION.to_bytes(2, "little") + sum(map(len, parts)).to_bytes(8, "little")
+    header = _MAGIC + FORMAT.to_bytes(2, "little") + sum(map(len, parts)).to_bytes(8, "little")
     checksum = hashlib.blake2b(header, digest_size=_DIGEST)
     temporary = path.with_name(path.name + ".tmp")
     try:
@@ -180,9 +180,8 @@ def read(path: Path, into: Any = None, checksum: str | None = None) -> Any:
         raise CheckpointError(f"{path}: damaged: its checksum does not fit its content")
     if checksum is not None and found.hex() != checksum:
         raise CheckpointError(f"{path}: expected the file of checksum {checksum}, found that of {found.hex()}")
-    if version != _VERSION:
-        raise CheckpointError(f"{path}: written in format {version}; this version reads format {_VERSION}")
     try:
+        check_format(version)
         return codec.loads(body[_HEADER:], into)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error

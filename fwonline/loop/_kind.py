@@ -8,6 +8,8 @@ from typing import Any
 
 from river import base, compose
 
+from fwonline.checkpoint.allowed import name_of
+
 __all__ = ["difference", "kind_of"]
 
 
@@ -28,7 +30,7 @@ def _kind_of(obj: Any, known: dict[int, Any]) -> Any:
     if isinstance(obj, (bool, int, float, str, bytes, type(None))):
         return repr(obj)
     if isinstance(obj, type) or inspect.isroutine(obj):
-        return f"{obj.__module__}.{obj.__qualname__}"
+        return ".".join(name_of(obj))
     if id(obj) in known:
         return known[id(obj)]
     kind: Any
@@ -37,7 +39,7 @@ def _kind_of(obj: Any, known: dict[int, Any]) -> Any:
     elif isinstance(obj, dict):
         kind = {str(name): _kind_of(part, known) for name, part in obj.items()}
     else:
-        kind = {"class": f"{type(obj).__module__}.{type(obj).__qualname__}"}
+        kind = {"class": ".".join(name_of(type(obj)))}
         if isinstance(obj, compose.Pipeline):
             kind.update({str(name): _kind_of(step, known) for name, step in obj.steps.items()})
         elif isinstance(obj, base.Base):

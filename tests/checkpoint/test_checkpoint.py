@@ -13,6 +13,7 @@ import pytest
 from river import datasets, linear_model, preprocessing
 
 from fwonline.checkpoint import Checkpoint, codec
+from fwonline.checkpoint.document import FORMAT
 from fwonline.exceptions import CheckpointError
 
 
@@ -94,7 +95,7 @@ def test_a_disk_that_refuses_is_a_checkpoint_error(tmp_path):
         Checkpoint(tmp_path / "file" / "a.ckpt").save({})
 
 
-def frame(document: bytes, version: int = 1) -> bytes:
+def frame(document: bytes, version: int = FORMAT) -> bytes:
     body = b"FWONLINE" + version.to_bytes(2, "little") + len(document).to_bytes(8, "little") + document
     return body + hashlib.blake2b(body, digest_size=32).digest()
 
@@ -103,18 +104,18 @@ def test_a_right_checksum_does_not_make_a_file_trusted(checkpoint):
     checkpoint.save({})
     checkpoint.path.write_bytes(frame(codec.dumps({"n": 1})))
     assert checkpoint.load() == {"n": 1}
-    text = b'{"root":["c","posix","system"],"objects":[],"order":[],"blobs":[]}'
+    text = b'{"format":%d,"root":["c","posix","system"],"objects":[],"order":[],"blobs":[]}' % FORMAT
     checkpoint.path.write_bytes(frame(len(text).to_bytes(8, "little") + text))
     with pytest.raises(CheckpointError, match=r"posix\.system.*not allowed"):
         checkpoint.load()
-    checkpoint.path.write_bytes(frame(codec.dumps({}), version=2))
-    with pytest.raises(CheckpointError, match="format 2"):
+    checkpoint.path.write_bytes(frame(codec.dumps({}), version=1))
+    with pytest.raises(CheckpointError, match=r"format 1 by version 0\.1\.0 of fwonline; this version reads format 2"):
         checkpoint.load()
 
 
 def test_a_declared_size_takes_no_memory(checkpoint):
     checkpoint.save({})
-    checkpoint.path.write_bytes(b"FWONLINE\1\0" + (2**62).to_bytes(8, "little") + b"{}")
+    checkpoint.path.write_bytes(b"FWONLINE\2\0" + (2**62).to_bytes(8, "little") + b"{}")
     with pytest.raises(CheckpointError, match="damaged"):
         checkpoint.load()
 

@@ -5,8 +5,10 @@ import contextlib
 import copy
 import datetime
 import functools
+import importlib
 import math
 import pickle
+import pkgutil
 import random
 import struct
 
@@ -36,6 +38,8 @@ from river import (
 )
 
 from fwonline.checkpoint import codec
+from fwonline.checkpoint.allowed import find, name_of
+from fwonline.checkpoint.document import FORMAT
 from fwonline.exceptions import CheckpointError
 
 
@@ -369,6 +373,7 @@ def forge(objects=(), root=None, blobs=(), order=None, **extra):
     """A document as an attacker would write it, with all the lengths right."""
     text = msgspec.json.encode(
         {
+            "format": FORMAT,
             "root": ["r", 0] if root is None and objects else root,
             "objects": list(objects),
             "order": list(range(len(objects))) if order is None else order,
@@ -391,6 +396,32 @@ def put_together(document: dict, blobs: bytes) -> bytes:
 
 def instance(module, name, how="new", arguments=(), state=None):
     return ["obj", module, name, how, ["n", list(arguments)], state, None, None]
+
+
+@pytest.mark.parametrize("package", ["cluster", "covariance", "linear_model", "monitors", "optim", "reco", "sets"])
+def test_a_class_is_named_by_its_package_and_found_again(package):
+    name = f"fwonline.{package}"
+    module = importlib.import_module(name)
+    parts = [importlib.import_module(info.name) for info in pkgutil.walk_packages(module.__path__, f"{name}.")]
+    classes = {
+        value
+        for part in parts
+        for value in vars(part).values()
+        if isinstance(value, type) and value.__module__ == part.__name__ and not issubclass(value, BaseException)
+    }
+    assert classes
+    for cls in classes:
+        assert name_of(cls) == (name, cls.__qualname__), "two classes of one name: a file would hold their modules"
+        assert find(*name_of(cls)) is cls
+        with pytest.raises(CheckpointError, match="not allowed"):
+            find(cls.__module__, cls.__qualname__)
+
+
+def test_a_document_of_another_format_is_refused_by_name():
+    with pytest.raises(CheckpointError, match=r"format 1 by version 0\.1\.0 of fwonline; this version reads format 2"):
+        codec.loads(forge(root=1, format=1))
+    with pytest.raises(CheckpointError, match="format 9; this version reads format 2 only"):
+        codec.loads(forge(root=1, format=9))
 
 
 FORBIDDEN = [
@@ -428,6 +459,10 @@ FORBIDDEN = [
     ("fwonline.cli", "main"),
     ("fwonline.__main__", "main"),
     ("fwonline.exceptions", "SampleError"),
+    ("fwonline._cli", "RunFolder"),
+    ("fwonline.loop", "EventLoop"),
+    ("fwonline.stream", "CSVSource"),
+    ("fwonline.optim.online.sfw", "SFW"),  # named by its package
     ("riverrun", "x"),
     ("fwonline_evil", "x"),
     ("", ""),
@@ -629,9 +664,9 @@ def test_an_instance_is_asked_once_all_are_filled(parts_first):
 
 def test_no_value_takes_the_place_of_a_method():
     for module, name, attribute in (
-        ("fwonline.sets.norm_balls", "L1Ball", "diameter"),
-        ("fwonline.sets.norm_balls", "L1Ball", "can_project"),
-        ("fwonline.covariance._state", "State", "grow"),
+        ("fwonline.sets", "L1Ball", "diameter"),
+        ("fwonline.sets", "L1Ball", "can_project"),
+        ("fwonline.covariance", "State", "grow"),
     ):
         with pytest.raises(CheckpointError, match=f"in the place of a [a-z]+, {attribute}"):
             codec.loads(forge([instance(module, name, state={attribute: ["c", "builtins", "len"]})]))
