@@ -10,7 +10,7 @@ import typing
 
 import numpy as np
 
-from fwonline.optim.runs.finite_sum_run import advance, distance_sq
+from fwonline.optim.runs.method import advance, distance_sq
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable

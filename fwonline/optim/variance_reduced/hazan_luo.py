@@ -6,7 +6,8 @@ import typing
 
 from fwonline import _loaded
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, FiniteSumRun, Method, check_positive
+from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, FiniteSumRun, check_positive
+from fwonline.optim.runs.method import Method
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule
@@ -17,10 +18,7 @@ __all__ = ["HazanLuoFW"]
 class HazanLuoMethod(Method):
     optimizer: HazanLuoFW
     counters: typing.ClassVar[dict[str, int]] = {"k": _loaded.MOST}
-
-    def __init__(self, optimizer: HazanLuoFW):
-        super().__init__(optimizer)
-        self.k = 0
+    k: int
 
     def step(self, run: FiniteSumRun) -> None:
         self.k += 1

@@ -8,33 +8,37 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, Snapshot, check_positive
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, check_positive
+from fwonline.optim.runs.method import Derivatives, Method
 
 __all__ = ["ProjectedSVRG"]
 
 
-class ProjectedSVRGMethod(Snapshot):
+class ProjectedSVRGMethod(Method):
     optimizer: ProjectedSVRG
 
-    counters: typing.ClassVar[dict[str, int]] = {**Snapshot.counters, "k": _loaded.MOST, "m": _loaded.MOST}
+    counters: typing.ClassVar[dict[str, int]] = {"k": _loaded.MOST, "m": _loaded.MOST}
+    k: int
+    m: int
+    memory: Derivatives
 
     def __init__(self, optimizer: ProjectedSVRG):
         super().__init__(optimizer)
-        self.k = self.m = 0
+        self.memory = Derivatives()
 
     def check(self, run):
         super().check(run)
         _loaded.require(self, "k", self.k <= self.m, f"a step of the {self.m} of an epoch")
-        _loaded.require(self, "total", not self.m or self.total is not None, "a snapshot within an epoch")
+        _loaded.require(self.memory, "total", not self.m or self.memory.total is not None, "a snapshot in an epoch")
 
     def step(self, run: FiniteSumRun) -> None:
         optimizer, w = self.optimizer, run.x
         if self.k == self.m:
             self.k = 0
             self.m = optimizer.epoch or max(1, 2 * run.sum.n // optimizer.batch_size)
-            self.take(run, w)  # the snapshot is the last iterate
+            self.memory.take(run, w)  # the snapshot is the last iterate
         self.k += 1
-        g = self.estimate(run, w, optimizer.batch_size)
+        g = self.memory.estimate(run, w, optimizer.batch_size)
         eta = optimizer.step if optimizer.step is not None else 0.1 / run.L
         run.note(np.nan, eta)
         w[...] = run.constraint.project(w - eta * g)

@@ -8,7 +8,8 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, Method, check_positive
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, check_positive
+from fwonline.optim.runs.method import Method
 from fwonline.optim.variance_reduced.cndg import cndg
 
 __all__ = ["SCGS"]
@@ -19,10 +20,7 @@ class SCGSMethod(Method):
     points: typing.ClassVar[tuple[str, ...]] = ("x",)
     counters: typing.ClassVar[dict[str, int]] = {"k": _loaded.MOST}
     x: typing.Any
-
-    def __init__(self, optimizer: SCGS):
-        super().__init__(optimizer)
-        self.k = 0
+    k: int
 
     def step(self, run: FiniteSumRun) -> None:
         L, D, y = run.L, run.D, run.x

@@ -8,7 +8,8 @@ import typing
 import numpy as np
 
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import Epochs, FiniteSumOptimizer, FiniteSumRun, check_positive
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, check_positive
+from fwonline.optim.runs.method import Epochs
 from fwonline.optim.variance_reduced.cndg import cndg
 
 __all__ = ["STORC"]
@@ -35,7 +36,7 @@ class STORCMethod(Epochs):
         beta = 3.0 * L / k
         eta = 2.0 * L * self._diameter_sq(run) / (self.N * k)
         z = (1.0 - gamma) * y + gamma * self.x  # z_k
-        g = self.estimate(run, z, self.optimizer.batch_size or self._batch(run))
+        g = self.memory.estimate(run, z, self.optimizer.batch_size or self._batch(run))
         answer = cndg(g, self.x, beta, eta, run.lmo, self.optimizer.inner_steps)
         self.x = answer.x  # x_k
         y *= 1.0 - gamma

@@ -5,7 +5,8 @@ from __future__ import annotations
 import typing
 
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, Epochs, FiniteSumOptimizer, FiniteSumRun
+from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, FiniteSumRun
+from fwonline.optim.runs.method import Epochs
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule
@@ -22,7 +23,7 @@ class SVRFMethod(Epochs):
     def move(self, run: FiniteSumRun) -> tuple[float, float]:
         x, k = self.inner, self.k  # x_{k-1}
         m = self.optimizer.batch_size or 96 * (k + 1)  # m_k
-        g = self.estimate(run, x, m)  # the mean of m_k independent grad f_i(x_{k-1}) - grad f_i(x_0) + grad f(x_0)
+        g = self.memory.estimate(run, x, m)  # the mean of m_k independent grad f_i(x_{k-1}) - grad f_i(x_0) + grad f(x_0)
         return run.frank_wolfe_at(x, g, self.optimizer.schedule or TWO_OVER_K, k - 1)  # gamma_k = 2 / (k + 1)
 
 
