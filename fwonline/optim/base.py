@@ -23,6 +23,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fwonline.optim.runs.method import Method
     from fwonline.optim.runs.run import Rows, Run
 
 __all__ = ["Optimizer", "State"]
@@ -102,6 +103,8 @@ class Optimizer(base.Base):
     """
 
     _run_class: typing.ClassVar[type]
+    # The steps on a finite sum: of those that work on matrices, and of those that only work on finite sums.
+    _method_class: typing.ClassVar[type[Method] | None] = None
 
     def _schedule(self) -> Schedule:
         raise NotImplementedError
@@ -110,6 +113,19 @@ class Optimizer(base.Base):
         """Begin a run; called by estimators."""
         self._run = self._run_class(self, constraint, loss, seed, fit_intercept)
         return self._run
+
+    def _method(self) -> Method:
+        """The steps on a finite sum.
+
+        Raises
+        ------
+        TypeError
+            For an optimizer that works on vectors alone.
+        """
+        if self._method_class is None:
+            names = sorted(cls.__name__ for cls in _derived(Optimizer) if "_method_class" in vars(cls))
+            raise TypeError(f"{self} does not work on matrices; {', '.join(names)} do")
+        return self._method_class(self)
 
     @property
     def is_started(self) -> bool:
@@ -291,6 +307,12 @@ class Optimizer(base.Base):
         return f"{type(self).__name__}({shown})"
 
     __str__ = __repr__
+
+
+def _derived(cls: type) -> set[type]:
+    """All classes below a class."""
+    below: set[type] = set(cls.__subclasses__())
+    return below.union(*map(_derived, below))
 
 
 def binary_targets(y: ArrayLike) -> NDArray[np.float64]:

@@ -256,8 +256,8 @@ def test_a_detector_that_does_not_work_is_refused():
 
 def test_the_state_of_a_batch_method_fits_its_run():
     for change, match in (
-        (lambda m: setattr(m._run.method, "slopes", np.zeros(3)), "SVRFMethod.slopes"),
-        (lambda m: setattr(m._run.method, "total", np.zeros(50)), "SVRFMethod.total"),
+        (lambda m: setattr(m._run.method.memory, "alpha", np.zeros(3)), "Derivatives.alpha"),
+        (lambda m: setattr(m._run.method.memory, "total", np.zeros(50)), "Derivatives.total"),
         (lambda m: setattr(m._run.method, "inner", np.full(4, 9.0)), "SVRFMethod.inner"),
         (lambda m: setattr(m._run.method, "k", 10**6), "SVRFMethod.k"),
         (lambda m: setattr(m._run, "method", trained(optim.SCGS())._run.method), "FiniteSumRun.method"),

@@ -354,8 +354,8 @@ def test_sums_are_those_of_what_is_held(optimizer, where):
         if optimizer in ("sfw", "sfw-replays", "momentum-memory", "lu-freund"):
             alpha = run.duals[: len(rows), ALPHA]
             np.testing.assert_allclose(run.u[: run.n_features], alpha @ X, atol=1e-9)
-        if hasattr(getattr(run, "method", None), "slopes"):
-            np.testing.assert_allclose(run.method.total, run.method.slopes[: len(rows)] @ X, atol=1e-9)
+        if kept := getattr(getattr(run, "method", None), "memory", None):
+            np.testing.assert_allclose(kept.total, kept.alpha[: len(rows)] @ X, atol=1e-9)
         if hasattr(run, "active") and hasattr(run.active, "point"):
             np.testing.assert_allclose(run.v[: run.n_features], run.active.point(run.n_features), atol=1e-9)
         if optimizer == "pairwise-memory" or hasattr(run, "place"):

@@ -15,7 +15,7 @@ from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.problem.finite_sum import DenseRows, FiniteSum, ScalarLoss, Softmax, SparseRows
-from fwonline.optim.runs.finite_sum_run import advance, distance_sq
+from fwonline.optim.runs.method import distance_sq, move_towards
 from fwonline.optim.variance_reduced.cndg import cndg
 
 N, D = 150, 6
@@ -143,7 +143,6 @@ def test_the_point_of_the_last_complete_epoch_is_what_is_seen(optimizer, oracle,
 def test_a_model_stands_still_within_an_epoch(optimizer):
     X, y = data("squared", n=80)
     model = FWRegressor(sets.L1Ball(2.0), optimizer.clone(), seed=0)
-    old = None
     changes = []
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         sample, before = dict(enumerate(x.tolist())), model.weights
@@ -160,19 +159,10 @@ def test_a_model_stands_still_within_an_epoch(optimizer):
         assert model.exact_gap() == pytest.approx(g @ w - sets.L1Ball(2.0).lmo(g).dot(g), abs=1e-9)
         if i == 50:
             copy = codec.loads(codec.dumps(model))
-            # A checkpoint of version 0.1.0, which had no point of its own for the epoch, goes on from what it played.
-            saved, method.inner = method.inner, None
-            del method.__dict__["inner"]
-            old = codec.loads(codec.dumps(model))
-            method.inner = saved
-            assert old.weights == model.weights
         elif i > 50:
-            for other in (copy, old):
-                other.learn_one(sample, target)
+            copy.learn_one(sample, target)
             assert copy.weights == model.weights
     assert changes == ([1, 14, 44] if isinstance(optimizer, optim.SVRF) else [1, 6, 14, 26, 42, 65])
-    assert old.optimizer._run.method.inner is not None
-    assert old.violation <= 1e-12
 
 
 TUNED = {
@@ -304,7 +294,7 @@ def test_dense_and_sparse_rows_give_the_gradients_of_the_formula(matrix):
         DenseRows(X.astype(np.float32).astype(np.float64).astype(np.float32)),
     ):
         close = 1e-12 if not isinstance(rows, DenseRows) or rows.X.dtype == np.float64 else 1e-6
-        f = FiniteSum(rows, y, loss, np.zeros(40, dtype=np.int64))
+        f = FiniteSum(rows, y, loss)
         np.testing.assert_allclose(f.gradient(x, batch), problem.mean(x, batch), atol=close)
         np.testing.assert_allclose(f.gradient(x), problem.full(x), atol=close)
         slopes = np.zeros((300, 3) if matrix else 300)
@@ -331,7 +321,7 @@ def test_a_step_towards_an_atom(atom):
     x = wide[:2, :3]
     expected = 0.75 * x + 0.25 * atom.to_dense()
     assert distance_sq(x, atom) == pytest.approx(np.sum((x - atom.to_dense()) ** 2))
-    advance(x, atom, 0.25)
+    move_towards(x, atom, 0.25)
     np.testing.assert_allclose(x, expected, atol=1e-14)
 
 
@@ -379,11 +369,13 @@ def test_the_snapshot_follows_the_memory():
         model.learn_one(dict(enumerate(x.tolist())), target)
         run = model.optimizer._run
         held = range(max(0, i - 24), i + 1)
-        expected = sum(run.method.slopes[j % 25] * X[j] for j in held)
-        np.testing.assert_allclose(run.method.total, expected, atol=1e-10)
+        expected = sum(run.method.memory.alpha[j % 25] * X[j] for j in held)
+        np.testing.assert_allclose(run.method.memory.total, expected, atol=1e-10)
         everyone = np.arange(run.sum.n)
-        estimate = np.mean([run.sum.gradient(run.x, np.array([k]), less=run.method.slopes) for k in everyone], axis=0)
-        estimate = estimate + run.method.total / run.sum.n
+        estimate = np.mean(
+            [run.sum.gradient(run.x, np.array([k]), less=run.method.memory.alpha) for k in everyone], axis=0
+        )
+        estimate = estimate + run.method.memory.total / run.sum.n
         np.testing.assert_allclose(estimate, run.sum.exact_gradient(run.x), atol=1e-10)
 
 

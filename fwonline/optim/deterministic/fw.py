@@ -7,6 +7,7 @@ import typing
 from fwonline.optim.problem.partial_oracle import is_polytope
 from fwonline.optim.runs.full_gradient import FullGradient
 from fwonline.optim.runs.full_run import ForwardRun
+from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.schedules import Harmonic, LineSearch
 
 if typing.TYPE_CHECKING:
@@ -14,6 +15,21 @@ if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule
 
 __all__ = ["FW"]
+
+
+class FWMethod(Method):
+    """The same steps on matrices: s = lmo(grad f(w)), w = w + gamma_t (s - w)."""
+
+    def __init__(self, optimizer: FW):
+        super().__init__(optimizer)
+        if isinstance(optimizer.schedule, LineSearch):
+            raise TypeError(
+                f"{optimizer} does not work on matrices: no line search is made there; name another schedule, or none "
+                "for 2 / (t + 2)"
+            )
+
+    def step(self, run: SumRun) -> None:
+        run.frank_wolfe(run.sum.gradient(run.x), self.optimizer._schedule(), run.t)
 
 
 class FW(FullGradient):
@@ -96,6 +112,7 @@ class FW(FullGradient):
     """
 
     _run_class = ForwardRun
+    _method_class = FWMethod
 
     def _own_schedule(self, run: FullRun) -> Schedule:
         return Harmonic() if not run.is_online and is_polytope(run.constraint) else LineSearch()

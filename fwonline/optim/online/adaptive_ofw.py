@@ -38,6 +38,7 @@ from fwonline._kernels.layout import (
 )
 from fwonline._kernels.steps import advance, direction, step_size, upkeep
 from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.runs.method import RegretMethod, SumRun, distance_sq, move_towards
 from fwonline.optim.runs.regret_run import RegretRun, check_gradient_bound, shortened
 from fwonline.optim.runs.run import GENERIC
 from fwonline.optim.schedules import Schedule, ShortStep
@@ -235,6 +236,47 @@ class AdaptiveRun(RegretRun):
         return self.constraint.lmo(g).to_dense()
 
 
+class AdaptiveMethod(RegretMethod):
+    """y follows the gradients by blocks; w, in the set, follows y by Frank-Wolfe."""
+
+    points: typing.ClassVar[tuple[str, ...]] = ("y",)
+    outside: typing.ClassVar[tuple[str, ...]] = ("y",)  # without a coordinate that w has not it comes nearer to w
+    vectors: typing.ClassVar[tuple[str, ...]] = ("total",)
+    y: typing.Any
+    total: typing.Any
+
+    def step(self, run: SumRun) -> None:
+        if self.y is None:
+            self.y, self.total = run.x.copy(), np.zeros(run.x.shape)
+        self.total += run.sum.gradient(run.x, run.next_samples(1))
+        block = self.optimizer._block
+        if (run.t + 1) % block:
+            return
+        g, self.total = self.total / block, np.zeros(run.x.shape)
+        run.note(float(np.vdot(g, run.x)) - run.lmo(g).dot(g), run.gamma)
+        g = self.shortened(g)
+        D = run.constraint.diameter(run.x.shape)
+        if self.longest > 0.0:
+            self.y -= D * np.sqrt(block / self.optimizer.horizon) * (g / self.longest)
+        while not self._approach(run, self.optimizer._tolerance * D**2):
+            self.y += PULL * (run.x - self.y)
+
+    def _approach(self, run: SumRun, eps: float) -> bool:
+        """Whether w came near y before the gap of ||w - y||^2 / 2 fell to eps."""
+        for _ in range(int(np.ceil(6.75 / self.optimizer._tolerance))):
+            r = run.x - self.y
+            if np.vdot(r, r) <= 3.0 * eps:
+                return True
+            atom = run.lmo(r)
+            gap = float(np.vdot(r, run.x)) - atom.dot(r)
+            if gap <= eps:
+                return False
+            gamma = min(1.0, gap / distance_sq(run.x, atom))
+            run.note(run.gap, gamma)
+            move_towards(run.x, atom, gamma)
+        return True
+
+
 class AdaptiveOFW(Optimizer):
     r"""Online Frank-Wolfe with adaptive regret: little regret in every window, not over the whole stream alone.
 
@@ -308,6 +350,7 @@ class AdaptiveOFW(Optimizer):
     """
 
     _run_class = AdaptiveRun
+    _method_class = AdaptiveMethod
 
     def __init__(
         self,

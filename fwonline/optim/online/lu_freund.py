@@ -43,6 +43,7 @@ from fwonline.losses import CUSTOM, loss_derivative
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.sfw import enter
 from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.method import Derivatives, Method, SumRun, fitted, move_towards
 from fwonline.optim.runs.run import GENERIC, resized
 from fwonline.optim.schedules import Harmonic, Schedule
 
@@ -277,6 +278,46 @@ class LuFreundRun(MemoryRun):
             advance(self.v, self.u, self.num, self.cnt, self.atom)
 
 
+class LuFreundMethod(Method):
+    """The same steps on matrices: s = lmo(r), sigma_i = sigma_i + delta_t (<a_i, s> - sigma_i), alpha_i = l'(sigma_i).
+
+    delta_t = 2m / (2m + t + 1), gamma_t = 2 (2m + t) / ((t + 1) (4m + t)) with m = n / b.
+    """
+
+    by_sample: typing.ClassVar[tuple[str, ...]] = ("sigma",)
+    sigma: typing.Any
+    memory: Derivatives
+
+    def __init__(self, optimizer: LuFreundFW):
+        super().__init__(optimizer)
+        self.memory = Derivatives()
+
+    def enter(self, run, slot, slope):
+        super().enter(run, slot, slope)
+        self.sigma = fitted(self.sigma, run)
+        self.sigma[slot] = run.sum.rows.scores(run.x, np.array([slot]))[0]
+
+    def _begin(self, run: SumRun) -> None:
+        self.sigma = fitted(self.sigma, run)
+        if self.memory.total is None and not run.is_online and self.optimizer.first_gradient:
+            self.sigma[...] = run.sum.rows.scores(run.x, None)
+            self.memory.take(run, run.x)
+        self.memory.begin(run)
+
+    def step(self, run: SumRun) -> None:
+        self._begin(run)
+        t, n, total = run.t, run.sum.n, self.memory.total
+        m = n / min(self.optimizer.batch_size, n)
+        atom = run.lmo(total / n)
+        gap = (float(np.vdot(total, run.x)) - atom.dot(total)) / n
+        batch = run.pick(self.optimizer.batch_size)
+        self.sigma[batch] += 2.0 * m / (2.0 * m + t + 1.0) * (run.sum.scores_of(atom, batch) - self.sigma[batch])
+        self.memory.renew(run, batch, run.sum.slopes_at(self.sigma[batch], batch))
+        gamma = 2.0 * (2.0 * m + t) / ((t + 1.0) * (4.0 * m + t))
+        run.note(gap, gamma)
+        move_towards(run.x, atom, gamma)
+
+
 class LuFreundFW(Optimizer):
     r"""Stochastic Frank-Wolfe with a substitute gradient (Lu, Freund 2018; Negiar et al. 2020, Algorithm 3).
 
@@ -338,6 +379,7 @@ class LuFreundFW(Optimizer):
     """
 
     _run_class = LuFreundRun
+    _method_class = LuFreundMethod
 
     first_gradient = False  # of checkpoints of version 0.1.0
 

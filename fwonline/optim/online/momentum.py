@@ -18,7 +18,8 @@ from fwonline._kernels.layout import (
 )
 from fwonline._kernels.steps import move
 from fwonline.optim.base import Optimizer, check_count
-from fwonline.optim.online.momentum_memory import MomentumMemoryRun
+from fwonline.optim.online.momentum_memory import MomentumMemoryMethod, MomentumMemoryRun
+from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Harmonic, Schedule
 
@@ -72,6 +73,20 @@ class MomentumRun(StreamRun):
     def _moves(self):
         if self.cnt[layout.SEEN] % self.cnt[layout.BATCH] == 0:
             yield
+
+
+class MomentumMethod(Method):
+    """The same steps on matrices: d_t = (1 - rho_t) d_{t-1} + rho_t g_t, g_t the mean over a batch."""
+
+    vectors: typing.ClassVar[tuple[str, ...]] = ("d",)
+    d: typing.Any
+
+    def step(self, run: SumRun) -> None:
+        t = run.t
+        rho = min(self.optimizer._rho() / (t + 8.0) ** (2.0 / 3.0), 1.0)
+        g = run.sum.gradient(run.x, run.next_samples(self.optimizer.batch_size))
+        self.d = rho * g if self.d is None else (1.0 - rho) * self.d + rho * g
+        run.frank_wolfe(self.d, self.optimizer._schedule(), t)
 
 
 class MomentumFW(Optimizer):
@@ -167,6 +182,11 @@ class MomentumFW(Optimizer):
     @property
     def _run_class(self) -> type:  # type: ignore[override]
         return MomentumRun if self.memory is None else MomentumMemoryRun
+
+    _method_class = MomentumMethod
+
+    def _method(self) -> Method:
+        return MomentumMethod(self) if self.memory is None else MomentumMemoryMethod(self)
 
     def _schedule(self) -> Schedule:
         return self.schedule or _TWO_OVER_T_PLUS_8

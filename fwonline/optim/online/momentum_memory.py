@@ -29,6 +29,7 @@ from fwonline._kernels.layout import (
 from fwonline.losses import CUSTOM, loss_derivative
 from fwonline.optim.online.sfw import enter
 from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.method import Derivatives, Method, SumRun
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.online.momentum import MomentumFW
@@ -143,3 +144,22 @@ class MomentumMemoryRun(MemoryRun):
             alpha = self.duals[slot, memory.ALPHA]
             memory.renew(self.u, *self.core[2:], *self.pool, slot, margin, alpha + rho * (slope - alpha))
             cnt[N_GRADIENTS] += 1
+
+
+class MomentumMemoryMethod(Method):
+    """The same steps on matrices: alpha_i = alpha_i + rho_t (l'(z_i(w_t)) - alpha_i), rho_t = c / (t + 8)^(2/3)."""
+
+    memory: Derivatives
+
+    def __init__(self, optimizer: MomentumFW):
+        super().__init__(optimizer)
+        self.memory = Derivatives()
+
+    def step(self, run: SumRun) -> None:
+        self.memory.begin(run)
+        t = run.t
+        batch = run.pick(self.optimizer.batch_size)
+        alpha = self.memory.alpha[batch]
+        rho = min(self.optimizer._rho() / (t + 8.0) ** (2.0 / 3.0), 1.0)
+        r = self.memory.renew(run, batch, alpha + rho * (run.sum.slopes(run.x, batch) - alpha))
+        run.frank_wolfe(r, self.optimizer._schedule(), t)

@@ -33,9 +33,11 @@ from fwonline._kernels.layout import (
     part,
 )
 from fwonline.optim.base import Optimizer, check_count
-from fwonline.optim.online.ofw_adversarial import AdversarialRun
+from fwonline.optim.online.ofw_adversarial import AdversarialMethod, AdversarialRun
+from fwonline.optim.online.one_sample import OneSampleMethod
 from fwonline.optim.online.one_sample import enter as enter_recursive
 from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.runs.regret_run import check_gradient_bound
 from fwonline.optim.runs.run import Run, resized
 from fwonline.optim.runs.stream_run import StreamRun, weighs_with_atom
@@ -362,6 +364,34 @@ class OFWRun(MemoryRun):
         )
 
 
+class OFWMethod(OneSampleMethod):
+    """The same steps on matrices: the exact gradient of F_t while the memory holds all, then one sample each."""
+
+    def __init__(self, optimizer: OFW):
+        super().__init__(optimizer)
+        self.plays: list[int] = []  # offline: the samples of F_t
+
+    def check(self, run):
+        super().check(run)
+        self.plays = []
+
+    def step(self, run: SumRun) -> None:
+        if run.t == self.optimizer.memory:
+            run.s.mode, self.plays = RECURSION, []
+        if run.s.mode == RECURSION:
+            self.recurse(run, self.optimizer.a)
+            return
+        newest = run.next_samples(1)
+        if run.is_online:
+            self.d = run.sum.gradient(run.x)
+        else:
+            self.plays.extend(newest.tolist())
+            self.d = run.sum.gradient(run.x, np.array(self.plays))
+            run.count_gradients(0, exact=True)  # of F_t, whose samples these are
+        self.old = run.x.copy()
+        run.frank_wolfe(self.d, self.optimizer._schedule(), run.t)
+
+
 class OFW(Optimizer):
     r"""Online Frank-Wolfe (Hazan, Kale 2012): plays a point, sees its loss, follows the mean of all losses seen.
 
@@ -474,6 +504,11 @@ class OFW(Optimizer):
     @property
     def _run_class(self) -> type:  # type: ignore[override]
         return AdversarialRun if self.adversarial else OFWRun
+
+    _method_class = OFWMethod
+
+    def _method(self) -> Method:
+        return AdversarialMethod(self) if self.adversarial else OFWMethod(self)
 
     def _schedule(self) -> Schedule:
         return Power(self.a, factor=2.0 if self.adversarial else 1.0)

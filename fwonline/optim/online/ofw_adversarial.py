@@ -31,6 +31,7 @@ from fwonline._kernels.layout import (
     part,
 )
 from fwonline._kernels.steps import move
+from fwonline.optim.runs.method import RegretMethod, SumRun
 from fwonline.optim.runs.regret_run import RegretRun, shortened
 from fwonline.optim.runs.run import GENERIC, resized
 
@@ -224,3 +225,29 @@ class AdversarialRun(RegretRun):
 
     def _add(self, newest) -> None:
         enter(self.u, self.bound, self.group, self.num, self.cnt, self.total, *newest)
+
+
+class AdversarialMethod(RegretMethod):
+    """s_t = lmo(sum of gradients before this one + 2 / eta_t (w_t - w_1)), w_{t+1} = w_t + min(1, 2 t^-a) (s_t - w_t).
+
+    2 / eta_t = 4 G T^(3/4) / D.
+    """
+
+    points: typing.ClassVar[tuple[str, ...]] = ("start",)
+    vectors: typing.ClassVar[tuple[str, ...]] = ("total",)
+    start: typing.Any
+    total: typing.Any
+
+    def step(self, run: SumRun) -> None:
+        t = run.t
+        if self.start is None:
+            self.start, self.total = run.x.copy(), np.zeros(run.x.shape)
+        newest = run.sum.gradient(run.x, run.next_samples(1))
+        rounds = self.optimizer.horizon or t + 1.0
+        pull = 4.0 * self.longest * rounds**0.75 / run.constraint.diameter(run.x.shape)
+        r = (self.total + pull * (run.x - self.start)) / (t + 1.0)
+        if r.any():
+            run.frank_wolfe(r, self.optimizer._schedule(), t)
+        else:
+            run.note(0.0, 0.0)  # no point is better than another: the one held is kept
+        self.total += self.shortened(newest)

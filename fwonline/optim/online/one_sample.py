@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typing
 
+import numpy as np
+
 from fwonline._kernels import layout, memory, stream
 from fwonline._kernels.layout import (
     CROWDED,
@@ -17,6 +19,7 @@ from fwonline._kernels.layout import (
     part,
 )
 from fwonline.optim.base import Optimizer
+from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Power, Schedule
 
@@ -80,6 +83,31 @@ class OneSampleRun(StreamRun):
         yield
 
 
+class OneSampleMethod(Method):
+    """The same steps on matrices: d_t = g_t(w_t) + (1 - rho_t) (d_{t-1} - g_t(w_{t-1})), g_t that of the newest one."""
+
+    points: typing.ClassVar[tuple[str, ...]] = ("old",)
+    vectors: typing.ClassVar[tuple[str, ...]] = ("d",)
+    old: typing.Any
+    d: typing.Any
+
+    def step(self, run: SumRun) -> None:
+        self.recurse(run, self.optimizer.alpha)
+
+    def recurse(self, run: SumRun, exponent: float) -> None:
+        """A step with rho_t = (t + 1)^-exponent."""
+        t = run.t
+        batch = run.next_samples(1)
+        fresh = np.zeros(run.x.shape)
+        run.sum.rows.add(batch, run.sum.slopes(run.x, batch), fresh)
+        if self.d is not None and run.gamma < 1.0:  # a whole step leaves nothing that d was for
+            before = np.zeros(run.x.shape)
+            run.sum.rows.add(batch, run.sum.slopes(self.old, batch), before)
+            fresh += (1.0 - (t + 1.0) ** -exponent) * (self.d - before)
+        self.d, self.old = fresh, run.x.copy()
+        run.frank_wolfe(fresh, self.optimizer._schedule(), t)
+
+
 class OneSampleFW(Optimizer):
     r"""Frank-Wolfe on a recursive gradient estimate, one sample a step (Zhang et al. 2019; Xie et al. 2020).
 
@@ -135,6 +163,7 @@ class OneSampleFW(Optimizer):
     """
 
     _run_class = OneSampleRun
+    _method_class = OneSampleMethod
 
     def __init__(self, alpha: float = 2 / 3, schedule: Schedule | None = None):
         if not 0.0 < alpha <= 1.0:

@@ -25,6 +25,7 @@ from fwonline._kernels.layout import (
     part,
 )
 from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.runs.run import GENERIC, Run, resized
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Power, Schedule
@@ -191,6 +192,34 @@ class ProjectedSGDRun(StreamRun):
         return iter(())
 
 
+class ProjectedMethod(Method):
+    """The same steps on matrices: w = Pi(w - eta_t g_t), g_t the mean over a batch."""
+
+    vectors: typing.ClassVar[tuple[str, ...]] = ("d",)
+    counters: typing.ClassVar[dict[str, int]] = {"waiting": _loaded.MOST}
+    d: typing.Any
+    waiting: int
+
+    def step(self, run: SumRun) -> bool:
+        size = self.optimizer.batch_size
+        g = run.sum.gradient(run.x, run.next_samples(1 if run.is_online else size))
+        if run.is_online and size > 1:
+            self.d = g if self.d is None else self.d + g
+            self.waiting += 1
+            if self.waiting < size:
+                return False
+            g, self.d, self.waiting = self.d / size, None, 0
+        eta = self.optimizer._step(run.t)
+        run.note(np.nan, eta)
+        run.x[...] = run.constraint.project(run.x - eta * g)
+        return True
+
+    def check(self, run):
+        super().check(run)
+        waits = self.waiting < self.optimizer.batch_size and (self.waiting > 0) == (self.d is not None)
+        _loaded.require(self, "waiting", waits, "samples of a batch under way")
+
+
 class ProjectedSGD(Optimizer):
     r"""Projected stochastic gradient descent, :math:`w_{t+1} = \Pi_C(w_t - \eta_t \nabla f(w_t; \xi_t))`.
 
@@ -230,6 +259,7 @@ class ProjectedSGD(Optimizer):
     """
 
     _run_class = ProjectedSGDRun
+    _method_class = ProjectedMethod
 
     batch_size = 1  # of checkpoints of version 0.1.0
 

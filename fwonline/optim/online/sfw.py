@@ -25,6 +25,7 @@ from fwonline._kernels.layout import (
 )
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["SFW"]
@@ -153,6 +154,22 @@ class SFWRun(MemoryRun):
             yield
 
 
+class SFWMethod(Method):
+    """The same steps on matrices: alpha_i = l'(z_i(w_t)) for a batch, r = (1/n) sum alpha_i a_i."""
+
+    memory: Derivatives
+
+    def __init__(self, optimizer: SFW):
+        super().__init__(optimizer)
+        self.memory = Derivatives()
+
+    def step(self, run: SumRun) -> None:
+        self.memory.begin(run)
+        batch = run.pick(self.optimizer.batch_size)
+        r = self.memory.renew(run, batch, run.sum.slopes(run.x, batch))
+        run.frank_wolfe(r, self.optimizer._schedule(), run.t)
+
+
 class SFW(Optimizer):
     r"""Stochastic Frank-Wolfe on a memory of the last samples (Negiar et al. 2020, Algorithm 1).
 
@@ -220,6 +237,7 @@ class SFW(Optimizer):
     """
 
     _run_class = SFWRun
+    _method_class = SFWMethod
 
     def __init__(self, memory: int = 1000, batch_size: int = 1, steps: int = 1, schedule: Schedule | None = None):
         check_count("memory", memory)

@@ -16,8 +16,8 @@ import typing
 
 import numpy as np
 
-from fwonline import losses
-from fwonline._kernels import layout, memory, scores
+from fwonline import losses, sets
+from fwonline._kernels import memory, scores
 from fwonline._kernels.layout import jit
 from fwonline.optim.problem.rounding import EPS, enclose
 
@@ -30,6 +30,7 @@ if typing.TYPE_CHECKING:
     Batch = NDArray[np.int64]
     # Which samples, and their scores -> the derivatives in the scores.
     Slopes = Callable[[typing.Any, Array], Array]
+    Count = Callable[[int, bool], None]
 
 __all__ = ["DenseRows", "FiniteSum", "Rows", "ScalarLoss", "ScoreLoss", "Softmax", "SparseRows"]
 
@@ -284,17 +285,17 @@ class FiniteSum:
         Their targets, shape (n,).
     loss
         The loss of their scores.
-    cnt
-        A run's counters.
+    count
+        Called with the derivatives of samples taken, and whether they are those of a whole gradient.
     intercept
         Added to every score.
     """
 
-    def __init__(self, rows: Rows, y: Array, loss: ScoreLoss, cnt: NDArray[np.int64], intercept: float = 0.0):
+    def __init__(self, rows: Rows, y: Array, loss: ScoreLoss, count: Count | None = None, intercept: float = 0.0):
         self.rows = rows
         self.y = y
         self.loss = loss
-        self.cnt = cnt
+        self._counted = count
         self.intercept = intercept
         self.n = rows.n
 
@@ -336,8 +337,8 @@ class FiniteSum:
         return self._sum(x, None, keep)
 
     def _count(self, batch: Batch | None) -> None:
-        self.cnt[layout.N_GRADIENTS] += self.n if batch is None else batch.size
-        self.cnt[layout.N_EXACT] += batch is None
+        if self._counted is not None:
+            self._counted(self.n if batch is None else batch.size, batch is None)
 
     def slopes(self, x: Array, batch: Batch) -> Array:
         """Derivatives in the scores of some samples."""
@@ -345,8 +346,14 @@ class FiniteSum:
 
     def slopes_at(self, z: Array, batch: Batch) -> Array:
         """Derivatives at these scores of some samples."""
-        self.cnt[layout.N_GRADIENTS] += batch.size
+        self._count(batch)
         return self._slope(batch, z)
+
+    def scores_of(self, atom: sets.Atom, batch: Batch) -> Array:
+        """The scores of samples at an atom; a rank-one matrix is not formed for them."""
+        if isinstance(atom, sets.RankOneAtom):
+            return np.outer(self.rows.scores(np.ascontiguousarray(atom.v), batch), atom.sigma * atom.u)
+        return self.rows.scores(atom.to_dense(), batch)
 
     # --- what is looked at, not learned from: nothing is counted ---
 

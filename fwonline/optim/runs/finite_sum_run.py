@@ -17,10 +17,10 @@ from scipy import sparse
 
 from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout, memory
-from fwonline._kernels.layout import jit
 from fwonline.optim.base import Optimizer, as_rows, binary_targets, check_count
 from fwonline.optim.problem.finite_sum import DenseRows, FiniteSum, ScalarLoss, ScoreLoss, SparseRows
 from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.method import HUGE, Method, distance_sq, move_towards
 from fwonline.optim.schedules import Harmonic, Schedule
 
 if typing.TYPE_CHECKING:
@@ -35,20 +35,9 @@ if typing.TYPE_CHECKING:
     Array = NDArray[np.float64]
     Batch = NDArray[np.int64]
 
-__all__ = [
-    "Epochs",
-    "FiniteSumOptimizer",
-    "FiniteSumRun",
-    "Method",
-    "Snapshot",
-    "advance",
-    "check_positive",
-    "steps_taken",
-]
+__all__ = ["FiniteSumOptimizer", "FiniteSumRun", "check_positive"]
 
 TWO_OVER_K = Harmonic()
-# Beyond what sums of refusable samples can reach.
-_HUGE = 1e250
 _SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
 # Steps between two looks at the exact gap, where minimize is given a tolerance.
 _LOOK = 10
@@ -58,247 +47,6 @@ def check_positive(name: str, value: float | None) -> None:
     """Raise unless value is None or a positive finite number."""
     if value is not None and not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be a positive finite number, or None, got {value!r}")
-
-
-def steps_taken(run: FiniteSumRun) -> int:
-    return int(run.cnt[layout.T])
-
-
-@jit
-def shrink_and_add(x, factor, a, b):
-    """x = factor x + a b^T, in one pass: the rank-one matrix is never formed."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            x[i, j] = factor * x[i, j] + a[i] * b[j]
-
-
-def advance(x: Array, atom: sets.Atom, gamma: float) -> None:
-    """x = (1 - gamma) x + gamma s, in place."""
-    if isinstance(atom, sets.RankOneAtom):
-        shrink_and_add(x, 1.0 - gamma, gamma * atom.sigma * atom.u, atom.v)
-    else:
-        x *= 1.0 - gamma
-        atom.add_to(x, gamma)
-
-
-def distance_sq(x: Array, atom: sets.Atom) -> float:
-    """||s - x||^2."""
-    if isinstance(atom, sets.RankOneAtom):
-        own = (atom.sigma * float(np.linalg.norm(atom.u) * np.linalg.norm(atom.v))) ** 2
-    elif isinstance(atom, sets.CoordinateAtom):
-        own = atom.value**2
-    else:
-        away = atom.to_dense() - x
-        return float(np.vdot(away, away))
-    return max(float(np.vdot(x, x)) - 2.0 * atom.dot(x) + own, 0.0)
-
-
-class Method:
-    """An algorithm at work: its state between steps.
-
-    A subclass names its arrays of the iterate's shape: ``points`` of the set, and ``vectors``, 0 where nothing is
-    known. They follow when features or classes appear.
-    """
-
-    points: typing.ClassVar[tuple[str, ...]] = ()
-    vectors: typing.ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, optimizer: typing.Any):
-        self.optimizer = optimizer
-        for name in (*self.points, *self.vectors):
-            setattr(self, name, None)
-
-    def step(self, run: FiniteSumRun) -> bool | None:
-        """Move ``run.x``; False where the samples so far do not make a step."""
-        raise NotImplementedError
-
-    @property
-    def held(self) -> tuple[str, ...]:
-        """Those of the points that lie in the set: a feature that weighs something there is not given up."""
-        return self.points
-
-    def take_out(self, order: NDArray[np.int64]) -> None:
-        """Features are given up: what stood at position ``order[j]`` stands at j from now on."""
-        for name in (*self.points, *self.vectors):
-            if (array := getattr(self, name)) is not None:
-                setattr(self, name, np.ascontiguousarray(array[..., order]))
-
-    def follow(self, x: Array) -> None:
-        """Grow with the iterate; in new features a point is where the iterate starts there."""
-        for name in (*self.points, *self.vectors):
-            old = getattr(self, name)
-            if old is not None and old.shape != x.shape:
-                new = x.copy() if name in self.points else np.zeros(x.shape)
-                new[tuple(slice(0, size) for size in old.shape)] = old
-                setattr(self, name, new)
-
-    def leave(self, run: FiniteSumRun, slot: int) -> None:
-        """The sample in a slot of the memory is about to go."""
-
-    def enter(self, run: FiniteSumRun, slot: int, slope: Array | float) -> None:
-        """A sample has come into a slot; ``slope`` is its derivative at the iterate that played it."""
-
-    # Numbers of each sample held, or of each and each class.
-    by_sample: typing.ClassVar[tuple[str, ...]] = ()
-    # What else a subclass keeps: counters, with the largest value that they can have.
-    counters: typing.ClassVar[dict[str, int]] = {}
-
-    def check(self, run: FiniteSumRun) -> None:
-        """See that what a file says of the state fits its run."""
-        for name in (*self.points, *self.vectors):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            _loaded.owned(self, name)
-            value = _loaded.array(self, name, np.float64, (None,) * run.x.ndim, least=-_HUGE, most=_HUGE)
-            fits = all(a <= b for a, b in zip(value.shape, run.x.shape, strict=True))
-            _loaded.require(self, name, fits, f"an array of at most the shape {run.x.shape}")
-        for name, most in self.counters.items():
-            _loaded.count(self, name, 0, most)
-        self.follow(run.x)
-        if run.cnt[layout.T] > 1:  # the point before the first step is where the run began
-            for name in self.points:
-                if (value := getattr(self, name)) is not None and name not in self.beyond:
-                    _loaded.require(self, name, run._is_point(value), f"a point of {run.constraint}")
-
-    # Points that need not lie in the set.
-    beyond: typing.ClassVar[tuple[str, ...]] = ()
-
-
-class Snapshot(Method):
-    r"""A method with a control variate: derivatives by sample, :math:`\alpha_i`, and the sum of :math:`\alpha_i a_i`.
-
-    With :math:`\alpha_i = \ell'(z_i)` at a snapshot :math:`x_0`, the mean over a batch of
-    :math:`(\ell'_i(x) - \alpha_i) a_i` plus :math:`\frac1n \sum \alpha_i a_i` is the variance-reduced gradient
-    :math:`\tilde\nabla f(x; x_0)`. It is unbiased whatever the :math:`\alpha_i` are. So online a sample that comes in
-    brings the derivative it was played with, one that goes takes its own away, and no snapshot is taken anew for them.
-    """
-
-    vectors: typing.ClassVar[tuple[str, ...]] = ("total",)
-
-    def __init__(self, optimizer: typing.Any):
-        super().__init__(optimizer)
-        self.slopes: Array = np.zeros(0)
-        self.changes = 0
-
-    def take(self, run: FiniteSumRun, x: Array) -> Array:
-        """Take a snapshot at x; answers the gradient of the sum there."""
-        self._make_room(run)
-        self.total = run.sum.snapshot(x, self.slopes)
-        return self.total / run.sum.n
-
-    def estimate(self, run: FiniteSumRun, x: Array, size: int) -> Array:
-        """The gradient at x from ``size`` samples, or the exact one where that costs no more."""
-        batch = run.draw(size)
-        if batch is None:
-            return run.sum.gradient(x)
-        return run.sum.gradient(x, batch, less=self.slopes) + self.total / run.sum.n
-
-    def _make_room(self, run: FiniteSumRun) -> None:
-        shape = (run.capacity, *run.x.shape[:-1])
-        if self.slopes.shape != shape:
-            new = np.zeros(shape)
-            if self.slopes.size:
-                new[tuple(slice(0, size) for size in self.slopes.shape)] = self.slopes
-            self.slopes = new
-
-    def leave(self, run, slot):
-        self._add(run, slot, -self.slopes[slot])
-
-    def enter(self, run, slot, slope):
-        self._make_room(run)
-        if self.total is None:
-            self.total = np.zeros(run.x.shape)
-        self.slopes[slot] = slope
-        self._add(run, slot, self.slopes[slot])
-        self.changes += 1
-        if self.changes % 4096 == 0:  # rounding never adds up
-            self.total = np.zeros(run.x.shape)
-            everyone = np.arange(run.sum.n)
-            run.sum.rows.add(everyone, self.slopes[everyone], self.total)
-
-    def _add(self, run: FiniteSumRun, slot: int, slope: Array) -> None:
-        run.sum.rows.add(np.array([slot]), np.asarray(slope)[None], self.total)
-
-    by_sample: typing.ClassVar[tuple[str, ...]] = ("slopes",)
-    counters: typing.ClassVar[dict[str, int]] = {"changes": _loaded.MOST}
-
-    def check(self, run):
-        super().check(run)
-        for name in self.by_sample:
-            self._check_by_sample(run, name)
-        held = bool(self.slopes.size) or not run.cnt[layout.LIVE] or self.total is None
-        _loaded.require(self, "slopes", held, "a derivative of each sample, as their sum is there")
-        _loaded.require(self, "total", self.total is not None or not self.slopes.size, "the sum of the derivatives")
-
-    def _check_by_sample(self, run: FiniteSumRun, name: str) -> None:
-        """A number of each sample, or of each sample and class; nothing yet before the first."""
-        _loaded.owned(self, name)
-        value = getattr(self, name)
-        if value.size or value.shape != (0,):
-            shape = (run.capacity,) if run.x.ndim == 1 else (run.capacity, None)
-            value = _loaded.array(self, name, np.float64, shape, least=-_HUGE, most=_HUGE)
-            fits = run.x.ndim == 1 or value.shape[1] <= run.x.shape[0]
-            _loaded.require(self, name, fits, f"a column for each of {run.x.shape[0]} classes")
-
-
-class Epochs(Snapshot):
-    """A method whose result is the point of the last complete epoch: that is ``run.x``, and the snapshot.
-
-    What moves within an epoch is ``inner``. An epoch begins with steps as long as the first of all, so that its points
-    are far from the minimum until it ends: they are neither played nor reported, looked at nor certified.
-    """
-
-    points: typing.ClassVar[tuple[str, ...]] = ("inner",)
-    inner: typing.Any = None
-
-    def __init__(self, optimizer: typing.Any):
-        super().__init__(optimizer)
-        self.t = self.k = self.N = 0
-
-    def step(self, run: FiniteSumRun) -> None:
-        if self.k == self.N:
-            if self.t == 0:
-                run.start_at_vertex()  # w_0
-            self.t += 1
-            self.k = 0
-            self.N = self.length(run)
-            self.take(run, run.x)  # x_0 = w_{t-1} and grad f(x_0)
-            self.begin(run)
-        elif self.inner is None:
-            # From a checkpoint of version 0.1.0, within an epoch: what moved was what was played.
-            self.inner = run.x.copy()
-        self.k += 1
-        gap, gamma = self.move(run)
-        run.note(gap if self.k in (1, self.N) else run.gap, gamma)
-        if self.k == self.N:
-            run.x[...] = self.inner  # w_t
-
-    def length(self, run: FiniteSumRun) -> int:
-        """N_t, the steps of the epoch that begins."""
-        raise NotImplementedError
-
-    def begin(self, run: FiniteSumRun) -> None:
-        """An epoch begins at the snapshot."""
-        self.inner = run.x.copy()
-
-    def move(self, run: FiniteSumRun) -> tuple[float, float]:
-        """Step k of the epoch on ``inner``; returns the gap of its gradient estimate, and gamma."""
-        raise NotImplementedError
-
-    # An epoch more is twice as many steps: what is beyond was never reached.
-    counters: typing.ClassVar[dict[str, int]] = {
-        **Snapshot.counters,
-        "t": _loaded.MOST,
-        "k": _loaded.MOST,
-        "N": _loaded.MOST,
-    }
-
-    def check(self, run):
-        super().check(run)
-        _loaded.require(self, "k", self.k <= self.N, f"a step of the {self.N} of an epoch")
-        _loaded.require(self, "t", self.t <= run.cnt[layout.T] and (self.t or not self.N), "epochs that were begun")
-        _loaded.require(self, "total", not self.N or self.total is not None, "a snapshot within an epoch")
 
 
 class FiniteSumRun(MemoryRun):
@@ -318,11 +66,8 @@ class FiniteSumRun(MemoryRun):
         self._order = np.empty(0, dtype=np.int64)
         capacity = getattr(optimizer, "memory", None) or 1
         super().__init__(optimizer, constraint, loss, seed, fit_intercept, capacity=capacity)
-        self.method = self._make_method()
+        self.method = optimizer._method()
         self._check()
-
-    def _make_method(self) -> Method:
-        return self.optimizer._method_class(self.optimizer)
 
     def _score_loss(self, loss: typing.Any) -> ScoreLoss:
         return ScalarLoss(loss)
@@ -347,18 +92,18 @@ class FiniteSumRun(MemoryRun):
         super()._check_arrays()
         self._data, self._order = None, np.empty(0, dtype=np.int64)
         _loaded.real(self, "largest", 0.0, layout.LARGEST * max(1, self.v.size))
-        _loaded.real(self, "steepest", 0.0, _HUGE)
+        _loaded.real(self, "steepest", 0.0, HUGE)
         live = int(self.cnt[layout.LIVE])
         _loaded.count(self, "newest", 0, max(0, len(self.rows) - 1))
         at_end = not live or self.newest == (int(self.cnt[layout.SEEN]) - 1) % len(self.rows)
         _loaded.require(self, "newest", at_end or not self.cnt[layout.SEEN], "where the newest sample is")
         self._check_atom()
-        fresh = self._make_method()
+        fresh = self.optimizer._method()
         _loaded.instance(self, "method", type(fresh))
         _loaded.claim(self, "method")
         self.method.optimizer = self.optimizer
         method = self.method
-        apart = (*method.points, *method.vectors, *method.by_sample, *method.counters, "optimizer")
+        apart = (*method.points, *method.vectors, *method.by_sample, *method.counters, "memory", "optimizer")
         _loaded.alike(method, fresh, *apart)
         self.method.check(self)
 
@@ -376,6 +121,22 @@ class FiniteSumRun(MemoryRun):
         fits = fits and self.x.ndim == 2 and atom.v.size <= self.x.shape[1]
         _loaded.require(self, "atom", fits, f"a matrix of at most the shape {self.x.shape}")
 
+    @property
+    def t(self) -> int:
+        return self.s.t
+
+    @property
+    def gamma(self) -> float:
+        return self.s.gamma
+
+    @property
+    def n_held(self) -> int:
+        return self.s.live
+
+    def count_gradients(self, n: int, exact: bool = False) -> None:
+        self.s.n_gradients += n
+        self.s.n_exact += exact
+
     # --- the problem ------------------------------------------------------------------------------------------
 
     @property
@@ -391,7 +152,7 @@ class FiniteSumRun(MemoryRun):
         live = int(self.cnt[layout.LIVE])
         rows = SparseRows(self.rows, self.pool_idx, self.pool_val, live, self.largest)
         labels = self.duals[:live, memory.LABEL]
-        return FiniteSum(rows, labels, self.score_loss, self.cnt, float(self.num[layout.INTERCEPT]))
+        return FiniteSum(rows, labels, self.score_loss, self.count_gradients, self.s.intercept)
 
     def _check(self) -> None:
         """Complain of what an algorithm needs and was not given, before a stream begins."""
@@ -484,7 +245,7 @@ class FiniteSumRun(MemoryRun):
         gamma = float(schedule.gamma(k, gap, dist_sq))
         if not 0.0 <= gamma <= 1.0:
             raise ValueError(f"{schedule} answered a step of {gamma!r}; expected one in [0, 1]")
-        advance(x, atom, gamma)
+        move_towards(x, atom, gamma)
         return gap, gamma
 
     @property
@@ -683,4 +444,4 @@ def as_sum(X: typing.Any, y: ArrayLike, run: FiniteSumRun) -> FiniteSum:
         rows = SparseRows(table, idx, val, len(targets), largest)
     if not rows.n:
         raise ValueError("X has no rows: there is nothing to minimise")
-    return FiniteSum(rows, targets, run.score_loss, run.cnt)
+    return FiniteSum(rows, targets, run.score_loss, run.count_gradients)

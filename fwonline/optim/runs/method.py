@@ -15,11 +15,13 @@ from fwonline._kernels.layout import jit
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fwonline.optim.runs.finite_sum_run import FiniteSumRun
+    from fwonline.optim.problem.finite_sum import FiniteSum
+    from fwonline.optim.schedules import Schedule
 
     Array = NDArray[np.float64]
+    Batch = NDArray[np.int64]
 
-__all__ = ["HUGE", "Derivatives", "Epochs", "Method", "advance", "distance_sq"]
+__all__ = ["HUGE", "Derivatives", "Epochs", "Method", "RegretMethod", "SumRun", "distance_sq", "move_towards"]
 
 # Beyond what sums of samples can reach.
 HUGE = 1e250
@@ -35,7 +37,7 @@ def shrink_and_add(x, factor, a, b):
             x[i, j] = factor * x[i, j] + a[i] * b[j]
 
 
-def advance(x: Array, atom: sets.Atom, gamma: float) -> None:
+def move_towards(x: Array, atom: sets.Atom, gamma: float) -> None:
     """x = (1 - gamma) x + gamma s, in place."""
     if isinstance(atom, sets.RankOneAtom):
         shrink_and_add(x, 1.0 - gamma, gamma * atom.sigma * atom.u, atom.v)
@@ -62,6 +64,96 @@ def enlarged(old: Array, shape: tuple[int, ...], fill: Array | None = None) -> A
     if old.size:
         new[tuple(slice(0, size) for size in old.shape)] = old
     return new
+
+
+class SumRun(typing.Protocol):
+    """What an algorithm asks of its run.
+
+    Attributes
+    ----------
+    constraint
+        The set.
+    capacity
+        Slots of the memory; offline the samples of the data set.
+    s
+        Counters and scalars, by name.
+    """
+
+    constraint: sets.ConvexSet
+    capacity: int
+    s: typing.Any
+
+    @property
+    def x(self) -> Array:
+        """The iterate, to be changed in place."""
+
+    @property
+    def sum(self) -> FiniteSum:
+        """The mean loss over the samples held."""
+
+    @property
+    def is_online(self) -> bool:
+        """Whether the sum is over samples that come and go, not over a data set."""
+
+    @property
+    def n_held(self) -> int:
+        """Samples of the memory."""
+
+    @property
+    def t(self) -> int:
+        """Steps taken."""
+
+    @property
+    def gamma(self) -> float:
+        """The last step's size."""
+
+    @property
+    def gap(self) -> float:
+        """The gap that was noted last."""
+
+    @property
+    def L(self) -> float:
+        """Smoothness of each f_i."""
+
+    @property
+    def D(self) -> float:
+        """Diameter of the set."""
+
+    @property
+    def G(self) -> float:
+        """A bound of the gradient of each f_i on the set."""
+
+    def at_most_all(self, size: float) -> int:
+        """A number of samples as a formula has it, which may be beyond any; no more than there are."""
+
+    def note(self, gap: float, gamma: float) -> None:
+        """Keep what monitors read of a step."""
+
+    def count_gradients(self, n: int, exact: bool = False) -> None:
+        """Count derivatives of single samples, and a gradient of the whole sum."""
+
+    def draw(self, size: int) -> Batch | None:
+        """``size`` samples, independent of each other; None, for all of them, where that is no more."""
+
+    def pick(self, size: int) -> Batch:
+        """Different samples; online the newest is among them."""
+
+    def next_samples(self, size: int) -> Batch:
+        """The samples that come next: online the newest, offline in passes in random orders."""
+
+    def lmo(self, g: Array) -> sets.Atom:
+        """argmin <g, s> over the set."""
+
+    def frank_wolfe(self, g: Array, schedule: Schedule, k: int) -> None:
+        """v = lmo(g), x = (1 - gamma_k) x + gamma_k v; the gap of the estimate g is noted."""
+
+    def frank_wolfe_at(self, x: Array, g: Array, schedule: Schedule, k: int) -> tuple[float, float]:
+        """The same step from a point x, in place; returns the gap of the estimate g there, and gamma_k."""
+
+    def start_at_vertex(self) -> None:
+        """w_0 = argmin <grad f(0), w>, unless the run was given its start."""
+
+    def _is_point(self, x: Array) -> bool: ...
 
 
 class Method:
@@ -91,18 +183,18 @@ class Method:
         for name in self.counters:
             setattr(self, name, 0)
 
-    def step(self, run: FiniteSumRun) -> bool | None:
+    def step(self, run: SumRun) -> bool | None:
         """Move ``run.x``; False where the samples so far do not make a step."""
         raise NotImplementedError
 
     # --- samples that come and go -------------------------------------------------------------------------------
 
-    def leave(self, run: FiniteSumRun, slot: int) -> None:
+    def leave(self, run: SumRun, slot: int) -> None:
         """The sample in a slot of the memory is about to go."""
         if self.memory is not None:
             self.memory.leave(run, slot)
 
-    def enter(self, run: FiniteSumRun, slot: int, slope: Array | float) -> None:
+    def enter(self, run: SumRun, slot: int, slope: Array | float) -> None:
         """A sample has come into a slot; ``slope`` is its derivative at the iterate that predicted it."""
         if self.memory is not None:
             self.memory.enter(run, slot, slope)
@@ -133,7 +225,7 @@ class Method:
 
     # --- from a file --------------------------------------------------------------------------------------------
 
-    def check(self, run: FiniteSumRun) -> None:
+    def check(self, run: SumRun) -> None:
         """See that the state fits its run; subclasses add what they know."""
         if self.memory is not None:
             _loaded.instance(self, "memory", Derivatives)
@@ -152,7 +244,7 @@ class Method:
                     _loaded.require(self, name, run._is_point(value), f"a point of {run.constraint}")
 
 
-def check_like_iterate(owner: typing.Any, name: str, run: FiniteSumRun) -> None:
+def check_like_iterate(owner: typing.Any, name: str, run: SumRun) -> None:
     """See that an array is None, or at most of the iterate's shape."""
     if getattr(owner, name) is None:
         return
@@ -162,7 +254,7 @@ def check_like_iterate(owner: typing.Any, name: str, run: FiniteSumRun) -> None:
     _loaded.require(owner, name, fits, f"an array of at most the shape {run.x.shape}")
 
 
-def check_by_sample(owner: typing.Any, name: str, run: FiniteSumRun) -> None:
+def check_by_sample(owner: typing.Any, name: str, run: SumRun) -> None:
     """See that an array has a number for each sample, or for each sample and class; nothing before the first."""
     _loaded.owned(owner, name)
     value = getattr(owner, name)
@@ -196,34 +288,34 @@ class Derivatives:
         self.total: typing.Any = None
         self.changes = 0
 
-    def take(self, run: FiniteSumRun, x: Array) -> Array:
+    def take(self, run: SumRun, x: Array) -> Array:
         """Take a snapshot at x; returns the gradient there."""
         self.alpha = fitted(self.alpha, run)
         self.total = run.sum.snapshot(x, self.alpha)
         return self.total / run.sum.n
 
-    def estimate(self, run: FiniteSumRun, x: Array, size: int) -> Array:
+    def estimate(self, run: SumRun, x: Array, size: int) -> Array:
         """The gradient at x from ``size`` samples, or the exact one where that costs no more."""
         batch = run.draw(size)
         if batch is None:
             return run.sum.gradient(x)
         return run.sum.gradient(x, batch, less=self.alpha) + self.total / run.sum.n
 
-    def begin(self, run: FiniteSumRun) -> None:
+    def begin(self, run: SumRun) -> None:
         """Begin with derivatives that are 0, unless there are some."""
         if self.total is None:
             self.alpha, self.total = fitted(self.alpha, run), np.zeros(run.x.shape)
 
-    def renew(self, run: FiniteSumRun, batch: NDArray[np.int64], alpha: Array) -> Array:
+    def renew(self, run: SumRun, batch: NDArray[np.int64], alpha: Array) -> Array:
         """Take these derivatives for those of a batch; returns the mean gradient."""
         run.sum.rows.add(batch, alpha - self.alpha[batch], self.total)
         self.alpha[batch] = alpha
         return self.total / run.sum.n
 
-    def leave(self, run: FiniteSumRun, slot: int) -> None:
+    def leave(self, run: SumRun, slot: int) -> None:
         self._add(run, slot, -self.alpha[slot])
 
-    def enter(self, run: FiniteSumRun, slot: int, slope: Array | float) -> None:
+    def enter(self, run: SumRun, slot: int, slope: Array | float) -> None:
         self.alpha = fitted(self.alpha, run)
         if self.total is None:
             self.total = np.zeros(run.x.shape)
@@ -235,14 +327,14 @@ class Derivatives:
             everyone = np.arange(run.sum.n)
             run.sum.rows.add(everyone, self.alpha[everyone], self.total)
 
-    def _add(self, run: FiniteSumRun, slot: int, slope: Array) -> None:
+    def _add(self, run: SumRun, slot: int, slope: Array) -> None:
         run.sum.rows.add(np.array([slot]), np.asarray(slope)[None], self.total)
 
     def follow(self, x: Array) -> None:
         if self.total is not None and self.total.shape != x.shape:
             self.total = enlarged(self.total, x.shape)
 
-    def check(self, run: FiniteSumRun) -> None:
+    def check(self, run: SumRun) -> None:
         _loaded.alike(self, Derivatives(), "alpha", "total")
         check_like_iterate(self, "total", run)
         check_by_sample(self, "alpha", run)
@@ -252,7 +344,7 @@ class Derivatives:
         _loaded.require(self, "total", self.total is not None or not self.alpha.size, "the sum of the derivatives")
 
 
-def fitted(values: Array, run: FiniteSumRun) -> Array:
+def fitted(values: Array, run: SumRun) -> Array:
     """Numbers by sample, in an array for all slots and classes of a run."""
     shape = (run.capacity, *run.x.shape[:-1])
     return values if values.shape == shape else enlarged(values, shape)
@@ -283,7 +375,7 @@ class Epochs(Method):
         super().__init__(optimizer)
         self.memory = Derivatives()
 
-    def step(self, run: FiniteSumRun) -> None:
+    def step(self, run: SumRun) -> None:
         if self.k == self.N:
             if self.t == 0:
                 run.start_at_vertex()  # w_0
@@ -298,15 +390,15 @@ class Epochs(Method):
         if self.k == self.N:
             run.x[...] = self.inner  # w_t
 
-    def length(self, run: FiniteSumRun) -> int:
+    def length(self, run: SumRun) -> int:
         """N_t, the steps of the epoch that begins."""
         raise NotImplementedError
 
-    def begin(self, run: FiniteSumRun) -> None:
+    def begin(self, run: SumRun) -> None:
         """An epoch begins at the snapshot."""
         self.inner = run.x.copy()
 
-    def move(self, run: FiniteSumRun) -> tuple[float, float]:
+    def move(self, run: SumRun) -> tuple[float, float]:
         """Step k of the epoch on ``inner``; returns the gap of its gradient estimate, and gamma."""
         raise NotImplementedError
 
@@ -316,3 +408,24 @@ class Epochs(Method):
         _loaded.require(self, "t", self.t <= run.t and (self.t or not self.N), "epochs that were begun")
         _loaded.require(self, "inner", not self.N or self.inner is not None, "a point within an epoch")
         _loaded.require(self.memory, "total", not self.N or self.memory.total is not None, "a snapshot in an epoch")
+
+
+class RegretMethod(Method):
+    """Knows G, the longest gradient so far, and shortens those beyond a bound that was given."""
+
+    def __init__(self, optimizer: typing.Any):
+        super().__init__(optimizer)
+        self.longest = optimizer.gradient_bound or 0.0
+
+    def check(self, run):
+        super().check(run)
+        _loaded.real(self, "longest", 0.0)
+        known = [getattr(self, name) is not None for name in (*self.points, *self.vectors)]
+        _loaded.require(self, self.points[0], all(known) or not any(known), "both of its arrays, or none")
+
+    def shortened(self, g: Array) -> Array:
+        length, bound = float(np.linalg.norm(g)), self.optimizer.gradient_bound
+        if bound is not None and length > bound:
+            return g * (bound / length)
+        self.longest = max(self.longest, length)
+        return g

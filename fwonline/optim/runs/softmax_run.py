@@ -11,7 +11,6 @@ from fwonline._kernels import layout, memory, scores
 from fwonline.optim.problem.finite_sum import Softmax
 from fwonline.optim.runs.finite_sum_run import FiniteSumRun
 from fwonline.optim.runs.run import small
-from fwonline.optim.variance_reduced.finite_sum_methods import method_for
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,9 +31,6 @@ class SoftmaxRun(FiniteSumRun):
 
     def _score_loss(self, loss):
         return Softmax()
-
-    def _make_method(self):
-        return method_for(self.optimizer)
 
     @property
     def x(self):

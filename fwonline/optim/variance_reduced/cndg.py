@@ -10,7 +10,7 @@ import typing
 
 import numpy as np
 
-from fwonline.optim.runs.method import advance, distance_sq
+from fwonline.optim.runs.method import distance_sq, move_towards
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,4 +88,4 @@ def cndg(g: Array, u: Array, beta: float, eta: float, lmo: Callable[[Array], Ato
         if gap <= max(eta, rounding) or steps == limit:
             return CndG(x, gap, first, steps)
         # alpha_t = min(1, <beta (u - u_t) - g, v_t - u_t> / (beta ||v_t - u_t||^2)), whose numerator is the gap
-        advance(x, v, min(1.0, gap / (beta * distance_sq(x, v))))
+        move_towards(x, v, min(1.0, gap / (beta * distance_sq(x, v))))

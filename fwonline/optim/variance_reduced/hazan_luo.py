@@ -6,8 +6,8 @@ import typing
 
 from fwonline import _loaded
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, FiniteSumRun, check_positive
-from fwonline.optim.runs.method import Method
+from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.method import Method, SumRun
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule
@@ -20,7 +20,7 @@ class HazanLuoMethod(Method):
     counters: typing.ClassVar[dict[str, int]] = {"k": _loaded.MOST}
     k: int
 
-    def step(self, run: FiniteSumRun) -> None:
+    def step(self, run: SumRun) -> None:
         self.k += 1
         if self.optimizer.batch_size is not None:
             m = self.optimizer.batch_size

@@ -8,8 +8,8 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, check_positive
-from fwonline.optim.runs.method import Derivatives, Method
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.method import Derivatives, Method, SumRun
 
 __all__ = ["ProjectedSVRG"]
 
@@ -31,7 +31,7 @@ class ProjectedSVRGMethod(Method):
         _loaded.require(self, "k", self.k <= self.m, f"a step of the {self.m} of an epoch")
         _loaded.require(self.memory, "total", not self.m or self.memory.total is not None, "a snapshot in an epoch")
 
-    def step(self, run: FiniteSumRun) -> None:
+    def step(self, run: SumRun) -> None:
         optimizer, w = self.optimizer, run.x
         if self.k == self.m:
             self.k = 0

@@ -8,8 +8,8 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, check_positive
-from fwonline.optim.runs.method import Method
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.variance_reduced.cndg import cndg
 
 __all__ = ["SCGS"]
@@ -22,7 +22,7 @@ class SCGSMethod(Method):
     x: typing.Any
     k: int
 
-    def step(self, run: FiniteSumRun) -> None:
+    def step(self, run: SumRun) -> None:
         L, D, y = run.L, run.D, run.x
         if self.x is None:
             self.x = y.copy()  # x_0 = y_0

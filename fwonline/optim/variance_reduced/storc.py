@@ -8,8 +8,8 @@ import typing
 import numpy as np
 
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, FiniteSumRun, check_positive
-from fwonline.optim.runs.method import Epochs
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.method import Epochs, SumRun
 from fwonline.optim.variance_reduced.cndg import cndg
 
 __all__ = ["STORC"]
@@ -23,14 +23,14 @@ class STORCMethod(Epochs):
     points: typing.ClassVar[tuple[str, ...]] = ("inner", "x")  # y_k and x_k
     x: typing.Any
 
-    def length(self, run: FiniteSumRun) -> int:
+    def length(self, run: SumRun) -> int:
         return self.optimizer.epoch or self._epoch(run)
 
-    def begin(self, run: FiniteSumRun) -> None:
+    def begin(self, run: SumRun) -> None:
         super().begin(run)  # y_0 = w_{t-1}
         self.x = run.x.copy()  # x_0 = y_0
 
-    def move(self, run: FiniteSumRun) -> tuple[float, float]:
+    def move(self, run: SumRun) -> tuple[float, float]:
         y, k, L = self.inner, self.k, run.L
         gamma = 2.0 / (k + 1.0)
         beta = 3.0 * L / k
@@ -45,19 +45,19 @@ class STORCMethod(Epochs):
 
     # Theorem 2: what N_t, D_t and m_{t,k} are in its three cases, (c) strongly convex, (a) interior and (b) Lipschitz.
 
-    def _mu(self, run: FiniteSumRun) -> float | None:
+    def _mu(self, run: SumRun) -> float | None:
         alpha = self.optimizer.strong_convexity
         return None if alpha is None else max(run.L / alpha, 1.0)
 
-    def _epoch(self, run: FiniteSumRun) -> int:
+    def _epoch(self, run: SumRun) -> int:
         mu = self._mu(run)
         return math.ceil(2.0 ** (min(self.t, _MANY) / 2.0 + 2.0)) if mu is None else math.ceil(math.sqrt(32.0 * mu))
 
-    def _diameter_sq(self, run: FiniteSumRun) -> float:
+    def _diameter_sq(self, run: SumRun) -> float:
         mu = self._mu(run)
         return run.D**2 if mu is None else mu * run.D**2 / 2.0 ** (min(self.t, _MANY) - 1.0)
 
-    def _batch(self, run: FiniteSumRun) -> int:
+    def _batch(self, run: SumRun) -> int:
         mu = self._mu(run)
         if mu is not None:
             return run.at_most_all(5600.0 * self.N * mu)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typing
 
 from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, FiniteSumRun
-from fwonline.optim.runs.method import Epochs
+from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer
+from fwonline.optim.runs.method import Epochs, SumRun
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule
@@ -17,13 +17,14 @@ __all__ = ["SVRF"]
 class SVRFMethod(Epochs):
     optimizer: SVRF
 
-    def length(self, run: FiniteSumRun) -> int:
+    def length(self, run: SumRun) -> int:
         return self.optimizer.epoch or 2 ** (min(self.t, 48) + 3) - 2  # N_t; no run comes to the 49th
 
-    def move(self, run: FiniteSumRun) -> tuple[float, float]:
+    def move(self, run: SumRun) -> tuple[float, float]:
         x, k = self.inner, self.k  # x_{k-1}
         m = self.optimizer.batch_size or 96 * (k + 1)  # m_k
-        g = self.memory.estimate(run, x, m)  # the mean of m_k independent grad f_i(x_{k-1}) - grad f_i(x_0) + grad f(x_0)
+        # The mean of m_k independent grad f_i(x_{k-1}) - grad f_i(x_0) + grad f(x_0).
+        g = self.memory.estimate(run, x, m)
         return run.frank_wolfe_at(x, g, self.optimizer.schedule or TWO_OVER_K, k - 1)  # gamma_k = 2 / (k + 1)
 
 
