@@ -27,7 +27,7 @@ from .atoms import Array, Atom, ProjectorAtom, RankOneAtom, ZeroAtom
 from .base import ConvexSet, Shape
 from .norm_balls import NormBall
 
-__all__ = ["Fantope", "NuclearBall", "Spectrahedron", "Spectraplex"]
+__all__ = ["Fantope", "NuclearBall", "Spectrahedron", "SpectralSet", "Spectraplex"]
 
 # A matrix: what the spectral oracles take as a direction.
 Matrix = Any
@@ -36,7 +36,7 @@ Matrix = Any
 _SAFE = 1e-120, 1e120
 
 
-class _SpectralSet(ConvexSet):
+class SpectralSet(ConvexSet):
     """A set of matrices whose oracle works with products."""
 
     def lmo(self, g: Matrix, *, start: Atom | None = None, tol: float = 1e-8) -> Atom:
@@ -72,6 +72,28 @@ class _SpectralSet(ConvexSet):
     def _lmo(self, g: Array) -> Atom:
         return self.lmo(g)
 
+    def lmo_error(self, g: Array, s: Atom, tol: float) -> float:
+        """Return by how much `<s, g>` may exceed its minimum, for an atom s that `lmo` found with this `tol`.
+
+        That is how far the vectors of s are from being eigenvectors or singular vectors: a bound once they are nearest
+        to those that were sought.
+        """
+        if isinstance(s, RankOneAtom):
+            theta = float(s.u @ g @ s.v)
+            left, right = g @ s.v - theta * s.u, s.u @ g - theta * s.v
+            # the residual of (u, v) / sqrt(2), an eigenvector of [[0, g], [g^T, 0]]
+            return s.sigma * math.sqrt(0.5 * float(left @ left + right @ right))
+        if isinstance(s, ProjectorAtom):
+            image = g @ s.vectors
+            residual = image - s.vectors @ (s.vectors.T @ image)
+            return s.vectors.shape[1] * float(np.linalg.norm(residual))
+        return tol * self.diameter(g.shape) * float(np.linalg.norm(g))
+
+    def random_atom(self, shape: tuple[int, ...], rng: np.random.Generator) -> Atom:
+        """Return a random atom, from which `lmo` may start: it meets every eigenvector and singular vector."""
+        u, v = (np.linalg.qr(rng.standard_normal((size, 1)))[0] for size in shape)
+        return RankOneAtom(1.0, u[:, 0], v[:, 0])
+
     def _matrix(self, g: Matrix) -> Matrix:
         """Check the direction, and bring entries whose products would overflow or vanish to magnitude 1."""
         if isinstance(g, LinearOperator):
@@ -100,7 +122,7 @@ class _SpectralSet(ConvexSet):
             raise ValueError(f"{self}: the {what} must be a matrix, got shape {shape}")
 
 
-class NuclearBall(_SpectralSet, NormBall):
+class NuclearBall(SpectralSet, NormBall):
     """The nuclear norm ball `{X : sum of singular values <= radius}`: matrices of low rank.
 
     The LMO returns `-radius u v^T` for the leading singular pair of the direction, found by Lanczos steps on the
@@ -162,7 +184,7 @@ class NuclearBall(_SpectralSet, NormBall):
         return 2.0 * self.radius
 
 
-class _SymmetricSet(_SpectralSet):
+class _SymmetricSet(SpectralSet):
     """A set of symmetric positive semidefinite matrices, described by their eigenvalues."""
 
     def _check_shape(self, what: str, shape: tuple[int, ...]) -> None:
@@ -179,6 +201,9 @@ class _SymmetricSet(_SpectralSet):
             return self._times(g, x) if whole else 0.5 * (self._times(g, x) + self._times(g.T, x))
 
         return lowest_eigenvectors(symmetric_part, g.shape[0], count, start, tol)
+
+    def lmo_error(self, g: Array, s: Atom, tol: float) -> float:
+        return super().lmo_error(0.5 * (g + g.T), s, tol)
 
     @abc.abstractmethod
     def _project_eigenvalues(self, values: Array) -> Array:
@@ -328,6 +353,10 @@ class Fantope(_SymmetricSet):
     def _spectral_lmo(self, g: Matrix, start: Atom | None, tol: float) -> Atom:
         warm = start.vectors if isinstance(start, ProjectorAtom) else None
         return ProjectorAtom(self._lowest(g, self.k, warm, tol))
+
+    def random_atom(self, shape: tuple[int, ...], rng: np.random.Generator) -> Atom:
+        u, _ = (np.linalg.qr(rng.standard_normal((size, self.k)))[0] for size in shape)
+        return ProjectorAtom(u)
 
     def _project_eigenvalues(self, values: Array) -> Array:
         return project_on_capped_simplex(values, self.k, 1.0)

@@ -8,7 +8,7 @@ from literal_composite import RADIUS, WEIGHT, Problem, hcgm, hsag, s3ccm, shcgm
 from river import optim as river_optim
 from scipy import optimize, sparse
 
-from fwonline import optim, sets
+from fwonline import linear_model, optim, sets
 
 
 class Below:
@@ -253,7 +253,7 @@ def test_a_callback_sees_the_run_and_may_end_it():
     seen = []
 
     def callback(state):
-        seen.append((state.k, state.gap, state.infeasibility))
+        seen.append((state.nit, state.gap, state.infeasibility))
         return len(seen) == 5
 
     result = optim.SHCGM().minimize_composite(
@@ -352,3 +352,21 @@ def test_an_objective_used_again_counts_from_the_start(cls):
     assert first.n_gradients == second.n_gradients == 5 * (20 if cls is optim.HCGM else 1)
     assert objective.n_gradients == 2 * first.n_gradients
     np.testing.assert_array_equal(first.x, second.x)
+
+
+@pytest.mark.parametrize("optimizer", [optim.SHCGM(), optim.HCGM(), optim.HSAGFW(), optim.S3CCM()], ids=str)
+def test_they_count_as_the_other_optimizers_do(optimizer):
+    assert isinstance(optimizer, optim.Optimizer)
+    assert (optimizer.is_started, optimizer.n_steps, optimizer.n_lmo) == (False, 0, 0)
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    result = optimizer.minimize(X, X[:, 0], constraint=sets.L1Ball(1.0), steps=4, seed=0)
+    counts = optimizer.n_steps, optimizer.n_gradients, optimizer.n_exact_gradients, optimizer.n_lmo
+    assert counts == (result.nit, result.n_gradients, result.n_exact_gradients, result.n_lmo)
+    assert result.nit == 4
+    assert result.n_exact_gradients == (4 if isinstance(optimizer, optim.HCGM) else 0)
+    assert "gap" not in result
+
+
+def test_no_estimator_takes_them():
+    with pytest.raises(TypeError, match="SHCGM solves composite problems"):
+        linear_model.FWRegressor(sets.L1Ball(1.0), optim.SHCGM()).learn_one({"a": 1.0}, 1.0)

@@ -22,26 +22,27 @@ import math
 import typing
 
 import numpy as np
-from river import base
 from river import optim as river_optim
 from scipy.optimize import OptimizeResult
 
 from fwonline import losses, sets
-from fwonline.optim.base import binary_targets, check_count
+from fwonline._checks import check_count, check_positive, is_real
+from fwonline.optim.base import Optimizer, binary_targets
 from fwonline.optim.problem.objective import MeanLoss, Objective, of_shape
 from fwonline.optim.problem.terms import Term
-from fwonline.sets.atoms import ProjectorAtom, RankOneAtom
+from fwonline.sets.spectral import SpectralSet
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fwonline.optim.schedules import Homotopy
+
     Array = NDArray[np.float64]
 
-__all__ = ["CompositeOptimizer", "CompositeState", "HomotopyOptimizer", "check_positive"]
+__all__ = ["CompositeOptimizer", "CompositeState"]
 
-_SPECTRAL = (sets.NuclearBall, sets.Spectraplex, sets.Spectrahedron, sets.Fantope)
 # Where a share of the gap is asked for, eigenvectors begin with this residual; each further try asks for a tenth.
 _FIRST_TOL, _LAST_TOL = 0.1, 1e-13
 
@@ -54,19 +55,20 @@ class CompositeState:
     ----------
     x
         The iterate; copy what is to be kept.
-    k
-        Number of the step, from 1.
+    nit
+        Steps taken.
     direction
         The estimate d of f's gradient.
     gap
-        <v, x - s> of the last step: the Frank-Wolfe gap of the smoothed objective, estimated with d.
+        <v, x - s> of the last step: the Frank-Wolfe gap of the smoothed objective, estimated with d; no bound.
     lmo_error
         By how much <s, v> of the last step may exceed its minimum, as the residual of the eigenvectors that were found
         tells: a bound once they are nearest to the lowest eigenvalues. 0.0 where the oracle is exact.
     lmo_share
         The share of the largest <v, x - s> that the last step's s reaches, given that error; 1.0 where it is exact.
-    n_lmo
-        Linear minimisations so far.
+    n_gradients, n_exact_gradients, n_lmo
+        Gradients of components or samples (a whole one counts as many as there are components), gradients of the whole
+        f, and linear minimisations, in this run so far.
     duals
         The dual of each term, None of those that have none.
     """
@@ -79,11 +81,12 @@ class CompositeState:
     lmo_tol: float
     wanted_share: float | None = None
     dual_bound: float = 0.0
-    k: int = 1
+    nit: int = 0
     gap: float = math.nan
     lmo_error: float = 0.0
     lmo_share: float = 1.0
     n_lmo: int = 0
+    n_exact_gradients: int = 0
     direction: Array = dataclasses.field(init=False)
     memory: typing.Any = None  # what an algorithm keeps beyond the direction
 
@@ -91,15 +94,15 @@ class CompositeState:
         self.direction = np.zeros_like(self.x)
         self._counted = self.objective.n_gradients  # by those who used the objective before
         self._lmo_rng = self.rng.spawn(1)[0]
-        has_dual = [self.dual_bound > 0.0 and term.is_constraint for term in self.terms]
         self.duals: list[Array | None] = [
-            np.zeros_like(term.image(self.x)) if has else None for term, has in zip(self.terms, has_dual, strict=True)
+            np.zeros_like(term.image(self.x)) if self.dual_bound > 0.0 and term.is_constraint else None
+            for term in self.terms
         ]
 
     @property
     def time(self) -> float:
-        """The number k of the step; where the oracle promises a share of the gap, 1 + share (k - 1)."""
-        return self.k if self.wanted_share is None else 1.0 + self.wanted_share * (self.k - 1)
+        """k of the step at work, from 1; where the oracle promises a share of the gap, 1 + share (k - 1)."""
+        return self.nit + 1 if self.wanted_share is None else 1.0 + self.wanted_share * self.nit
 
     @property
     def infeasibility(self) -> float:
@@ -108,8 +111,12 @@ class CompositeState:
 
     @property
     def n_gradients(self) -> int:
-        """Gradients asked for in this run; a whole one counts as many as there are components."""
         return self.objective.n_gradients - self._counted
+
+    def exact_gradient(self) -> Array:
+        """Return the gradient of f at x."""
+        self.n_exact_gradients += 1
+        return self.objective.gradient(self.x)
 
     def smoothed_gradient(self, beta: float) -> Array | float:
         """sum_i A_i^T (z_i - prox_{beta g_i}(z_i)) / beta; z_i = A_i x, with a dual A_i x + beta y_i."""
@@ -119,9 +126,9 @@ class CompositeState:
         )
 
     def lmo(self, v: Array, eta: float) -> sets.atoms.Atom:
-        """A point s of the set with <s, v> least, up to an error that is asked for and reported."""
+        """Return a point s of the set with <s, v> least, up to an error that is asked for and reported."""
         along = float(np.vdot(v, self.x))
-        if not isinstance(self.constraint, _SPECTRAL):
+        if not isinstance(self.constraint, SpectralSet):
             s = self.constraint.lmo(v)
             self.n_lmo += 1
             self.gap = along - s.dot(v)
@@ -129,42 +136,18 @@ class CompositeState:
         # An error that falls with the step costs no rate.
         tol = self.lmo_tol * math.sqrt(eta) if self.wanted_share is None else _FIRST_TOL
         while True:
-            s = self.constraint.lmo(v, start=self._start(v.shape), tol=tol)
+            # Each search starts anew. The atoms of the steps before, and a start that they all were found from, are
+            # nearly eigenvectors of v, but no longer of its lowest eigenvalue: a search that may end early would end
+            # there.
+            s = self.constraint.lmo(v, start=self.constraint.random_atom(v.shape, self._lmo_rng), tol=tol)
             self.n_lmo += 1
             self.gap = along - s.dot(v)
-            self.lmo_error = self._missed(v, s, tol)
-            if self.lmo_error > 0.0:
-                self.lmo_share = max(self.gap, 0.0) / (max(self.gap, 0.0) + self.lmo_error)
-            else:
-                self.lmo_share = 1.0
+            self.lmo_error = self.constraint.lmo_error(v, s, tol)
+            reached = max(self.gap, 0.0)
+            self.lmo_share = reached / (reached + self.lmo_error) if self.lmo_error > 0.0 else 1.0
             if self.wanted_share is None or self.lmo_share >= self.wanted_share or tol <= _LAST_TOL:
                 return s
             tol *= 0.1
-
-    def _start(self, shape: tuple[int, ...]) -> sets.atoms.Atom:
-        """Where the search for eigenvectors starts: anew for every step.
-
-        The atoms of the steps before, and a start that they all were found from, are nearly eigenvectors of v, but no
-        longer of its lowest eigenvalue: a search that may end early would end there.
-        """
-        columns = self.constraint.k if isinstance(self.constraint, sets.Fantope) else 1
-        u, v = (np.linalg.qr(self._lmo_rng.standard_normal((size, columns)))[0] for size in shape)
-        return ProjectorAtom(u) if isinstance(self.constraint, sets.Fantope) else RankOneAtom(1.0, u[:, 0], v[:, 0])
-
-    def _missed(self, v: Array, s: sets.atoms.Atom, tol: float) -> float:
-        """Bound on <s, v> - min, from how far the vectors of s are from being eigenvectors or singular vectors."""
-        if not isinstance(self.constraint, sets.NuclearBall):
-            v = 0.5 * (v + v.T)
-        if isinstance(s, RankOneAtom):
-            theta = float(s.u @ v @ s.v)
-            left, right = v @ s.v - theta * s.u, s.u @ v - theta * s.v
-            # the residual of (u, v) / sqrt(2), an eigenvector of [[0, v], [v^T, 0]]
-            return s.sigma * math.sqrt(0.5 * float(left @ left + right @ right))
-        if isinstance(s, ProjectorAtom):
-            image = v @ s.vectors
-            residual = image - s.vectors @ (s.vectors.T @ image)
-            return s.vectors.shape[1] * float(np.linalg.norm(residual))
-        return tol * self.constraint.diameter(v.shape) * float(np.linalg.norm(v))
 
     def ascend(self, beta0: float, eta: float, beta: float) -> None:
         """Move the duals along their residuals, at the smoothing of the next step; nothing where there are none."""
@@ -183,29 +166,107 @@ class CompositeState:
         if math.sqrt(sum(float(np.vdot(y, y)) for y in moved if y is not None)) <= self.dual_bound:
             self.duals = moved
 
-    def move(self, s: sets.atoms.Atom, eta: float) -> None:
-        """x = x + eta (s - x)."""
+    def homotopy_step(self, schedule: Homotopy, beta0: float) -> None:
+        """Move x along ``direction`` with a smoothing that fades: all of a step but the estimate of f's gradient."""
+        k = self.time
+        eta, beta = schedule.eta(k), schedule.beta(k, beta0)
+        s = self.lmo(self.direction + self.smoothed_gradient(beta), eta)
         self.x *= 1.0 - eta
         s.add_to(self.x, eta)
+        self.ascend(beta0, eta, schedule.beta(k + 1, beta0))
 
 
-class CompositeOptimizer(base.Base):
-    """Base of the optimizers of f(x) + sum_i g_i(A_i x) over a set."""
+class CompositeOptimizer(Optimizer):
+    r"""Base of the optimizers of f(x) + sum_i g_i(A_i x) over a set.
 
+    They are optimizers as the others are, with the same counters and the same ``minimize``, but for three things:
+
+    - ``minimize`` takes ``terms`` too, and there is :meth:`minimize_composite` for problems that are no mean over
+      samples;
+    - there is no ``tol``, and a result has no ``gap`` but ``gap_estimate``, ``infeasibility``, ``lmo_error``,
+      ``lmo_share`` and ``duals``: x leaves the terms' sets and comes back, so that no Frank-Wolfe gap of the objective
+      bounds the distance to the minimum;
+    - they serve no estimator: the linear models know no terms. :mod:`fwonline.covariance`, :mod:`fwonline.reco` and
+      :mod:`fwonline.cluster` take the same steps on streams, with iterates held as their problems allow.
+
+    Parameters
+    ----------
+    beta0
+        Smoothing of the terms at the first step, finite and > 0.
+    lmo_tol
+        Additive error of the oracles of spectral sets: the residual of the eigenvectors and singular vectors they
+        return, relative to the largest eigenvalue, times the square root of the step size. What it can cost is
+        reported as ``lmo_error``.
+    lmo_share
+        Multiplicative error, in (0, 1), in the place of ``lmo_tol``: the share of the largest :math:`\langle v, x - s
+        \rangle` that the oracle's point is to reach. The schedules then count :math:`1 + \text{lmo\_share} (k - 1)`
+        for k; the share that was reached is reported as ``lmo_share``.
+    dual_bound
+        The longest that the duals of the constraints may be, all together; 0 for none, ``math.inf`` for no bound. With
+        duals the constraints are met sooner: an augmented Lagrangian, see :mod:`fwonline.optim.composite.base`.
+    """
+
+    # Of those that have no such parameters.
     lmo_tol: float = 1e-8
     lmo_share: float | None = None
     dual_bound: float = 0.0
+
+    def __init__(
+        self,
+        beta0: float = 1.0,
+        lmo_tol: float = 1e-8,
+        lmo_share: float | None = None,
+        dual_bound: float = 0.0,
+    ):
+        check_positive("beta0", beta0)
+        check_positive("lmo_tol", lmo_tol)
+        if lmo_share is not None and not (is_real(lmo_share) and 0.0 < lmo_share < 1.0):
+            raise ValueError(f"lmo_share must be a number in (0, 1), or None, got {lmo_share!r}")
+        if not is_real(dual_bound) or not dual_bound >= 0.0:
+            raise ValueError(f"dual_bound must be a number >= 0, got {dual_bound!r}")
+        self.beta0 = beta0
+        self.lmo_tol = lmo_tol
+        self.lmo_share = lmo_share
+        self.dual_bound = dual_bound
+
+    def start(self, *args: typing.Any, **settings: typing.Any) -> typing.NoReturn:
+        """Refuse to serve an estimator.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            f"{type(self).__name__} solves composite problems, with minimize or minimize_composite; give an estimator "
+            "an optimizer for streams"
+        )
+
+    def _counted(self, name: str) -> int:
+        return getattr(self._run, name) if self.is_started else 0
+
+    @property
+    def n_steps(self) -> int:
+        return self._counted("nit")
+
+    @property
+    def n_gradients(self) -> int:
+        return self._counted("n_gradients")
+
+    @property
+    def n_exact_gradients(self) -> int:
+        return self._counted("n_exact_gradients")
+
+    @property
+    def n_lmo(self) -> int:
+        return self._counted("n_lmo")
 
     def _begin(self, run: CompositeState) -> None:
         """Prepare what the algorithm keeps beyond the run."""
 
     def _step(self, run: CompositeState) -> None:
-        """One step of the algorithm."""
+        """Take one step of the algorithm."""
         raise NotImplementedError
-
-    def _result(self, run: CompositeState) -> Array:
-        """The point that the algorithm answers with."""
-        return run.x
 
     def minimize_composite(
         self,
@@ -244,9 +305,10 @@ class CompositeOptimizer(base.Base):
         -------
         scipy.optimize.OptimizeResult
             ``x``; ``fun``, f + the g_i that are functions (NaN where f has no value); ``infeasibility``, the distance
-            to those that are sets; ``gap``, the last step's estimate of the smoothed objective's Frank-Wolfe gap;
-            ``lmo_error`` and ``lmo_share`` of the last step; ``duals``, one for each term, None where there is none;
-            ``nit``, ``n_gradients``, ``n_lmo``; ``success`` and ``message``.
+            to those that are sets; ``gap_estimate``, the last step's estimate of the smoothed objective's Frank-Wolfe
+            gap, which is no bound; ``lmo_error`` and ``lmo_share`` of the last step; ``duals``, one for each term, None
+            where there is none; ``nit``, ``n_gradients``, ``n_exact_gradients``, ``n_lmo``; ``success`` and
+            ``message``.
 
         Raises
         ------
@@ -267,41 +329,39 @@ class CompositeOptimizer(base.Base):
             x = np.array(x0, dtype=np.float64)
             if not constraint.contains(x):
                 raise ValueError(f"x0 must be a point of {constraint}")
-        run = CompositeState(
+        run = self._run = CompositeState(
             x, constraint, list(terms), objective, np.random.default_rng(seed),
             self.lmo_tol, self.lmo_share, self.dual_bound,
         )  # fmt: skip
         self._begin(run)
         message = f"took the {steps} steps asked for"
-        done = 0
         try:
-            while done < steps:
+            while run.nit < steps:
                 self._step(run)
-                run.k += 1
-                done += 1
+                run.nit += 1
                 if not np.isfinite(run.direction).all():
-                    raise ValueError(f"step {done}: the objective's gradient is not finite")
+                    raise ValueError(f"step {run.nit}: the objective's gradient is not finite")
                 if callback is not None and callback(run):
                     raise StopIteration
         except StopIteration:
-            message = f"the callback ended it after {done} steps"
-        run.x = self._result(run)
+            message = f"the callback ended it after {run.nit} steps"
         return OptimizeResult(
             x=run.x,
             fun=objective.value(run.x) + sum(term.value(run.x) for term in run.terms),
             infeasibility=run.infeasibility,
-            gap=run.gap,
+            gap_estimate=run.gap,
             lmo_error=run.lmo_error,
             lmo_share=run.lmo_share,
             duals=run.duals,
-            nit=done,
+            nit=run.nit,
             n_gradients=run.n_gradients,
+            n_exact_gradients=run.n_exact_gradients,
             n_lmo=run.n_lmo,
             success=True,
             message=message,
         )
 
-    def minimize(
+    def minimize(  # type: ignore[override]  # terms are added, and there is no tol: see the class
         self,
         X: typing.Any,
         y: ArrayLike,
@@ -345,33 +405,3 @@ class CompositeOptimizer(base.Base):
         return f"{type(self).__name__}({shown})"
 
     __str__ = __repr__
-
-
-class HomotopyOptimizer(CompositeOptimizer):
-    """Base of the composite optimizers whose smoothing fades: the parameters they share."""
-
-    def __init__(
-        self,
-        beta0: float = 1.0,
-        lmo_tol: float = 1e-8,
-        lmo_share: float | None = None,
-        dual_bound: float = 0.0,
-    ):
-        check_positive("beta0", beta0)
-        check_positive("lmo_tol", lmo_tol)
-        if lmo_share is not None:
-            check_positive("lmo_share", lmo_share)
-            if lmo_share >= 1.0:
-                raise ValueError(f"lmo_share must be a number in (0, 1), or None, got {lmo_share!r}")
-        if isinstance(dual_bound, bool) or not isinstance(dual_bound, int | float) or not dual_bound >= 0.0:
-            raise ValueError(f"dual_bound must be a number >= 0, got {dual_bound!r}")
-        self.beta0 = beta0
-        self.lmo_tol = lmo_tol
-        self.lmo_share = lmo_share
-        self.dual_bound = dual_bound
-
-
-def check_positive(name: str, value: float) -> None:
-    """Raise unless value is a finite number > 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")

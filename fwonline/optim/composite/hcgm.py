@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.composite.base import HomotopyOptimizer
+from fwonline.optim.composite.base import CompositeOptimizer
 from fwonline.optim.schedules import EXACT
 
 if typing.TYPE_CHECKING:
@@ -13,7 +13,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["HCGM"]
 
 
-class HCGM(HomotopyOptimizer):
+class HCGM(CompositeOptimizer):
     r"""Homotopy CGM (Yurtsever, Fercoq, Locatello, Cevher 2018): the exact gradient, and smoothing that fades.
 
     .. math::
@@ -27,17 +27,9 @@ class HCGM(HomotopyOptimizer):
     ----------
     beta0
         Smoothing of the terms at the first step, finite and > 0.
-    lmo_tol
-        Additive error of the oracles of spectral sets: the residual of the eigenvectors and singular vectors they
-        answer with, relative to the largest eigenvalue, times the square root of the step size. What it can cost is
-        reported as ``lmo_error``.
-    lmo_share
-        Multiplicative error, in (0, 1), in the place of ``lmo_tol``: the share of the largest :math:`\langle v, x - s
-        \rangle` that the oracle's answer is to reach. The schedules then count :math:`1 + \text{lmo\_share} (k - 1)`
-        for k; the share that was reached is reported as ``lmo_share``.
-    dual_bound
-        The longest that the duals of the constraints may be, all together; 0 for none, ``math.inf`` for no bound. With
-        duals the constraints are met sooner: an augmented Lagrangian, see :mod:`fwonline.optim.composite.base`.
+    lmo_tol, lmo_share, dual_bound
+        The error allowed to the oracles of spectral sets, additive or multiplicative, and the longest that the duals of
+        the constraints may be: see :class:`~fwonline.optim.composite.base.CompositeOptimizer`.
 
     Notes
     -----
@@ -65,10 +57,5 @@ class HCGM(HomotopyOptimizer):
     """
 
     def _step(self, run: CompositeState) -> None:
-        k = run.time
-        eta, beta = EXACT.eta(k), EXACT.beta(k, self.beta0)
-        run.direction = run.objective.gradient(run.x)
-        v = run.direction + run.smoothed_gradient(beta)
-        s = run.lmo(v, eta)
-        run.move(s, eta)
-        run.ascend(self.beta0, eta, EXACT.beta(k + 1, self.beta0))
+        run.direction = run.exact_gradient()
+        run.homotopy_step(EXACT, self.beta0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.base import check_count
-from fwonline.optim.composite.base import HomotopyOptimizer
+from fwonline._checks import check_count
+from fwonline.optim.composite.base import CompositeOptimizer
 from fwonline.optim.schedules import EXACT
 
 if typing.TYPE_CHECKING:
@@ -14,7 +14,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["HSAGFW"]
 
 
-class HSAGFW(HomotopyOptimizer):
+class HSAGFW(CompositeOptimizer):
     r"""Homotopy CGM on a finite sum, with SAG's gradient (Dresdner et al. 2022).
 
     The successor of SHCGM where samples can be looked at again: the gradient of every component is remembered as it
@@ -34,17 +34,9 @@ class HSAGFW(HomotopyOptimizer):
         Smoothing of the terms at the first step, finite and > 0.
     batch_size
         Components looked at a step, drawn without replacement, >= 1.
-    lmo_tol
-        Additive error of the oracles of spectral sets: the residual of the eigenvectors and singular vectors they
-        answer with, relative to the largest eigenvalue, times the square root of the step size. What it can cost is
-        reported as ``lmo_error``.
-    lmo_share
-        Multiplicative error, in (0, 1), in the place of ``lmo_tol``: the share of the largest :math:`\langle v, x - s
-        \rangle` that the oracle's answer is to reach. The schedules then count :math:`1 + \text{lmo\_share} (k - 1)`
-        for k; the share that was reached is reported as ``lmo_share``.
-    dual_bound
-        The longest that the duals of the constraints may be, all together; 0 for none, ``math.inf`` for no bound. With
-        duals the constraints are met sooner: an augmented Lagrangian, see :mod:`fwonline.optim.composite.base`.
+    lmo_tol, lmo_share, dual_bound
+        The error allowed to the oracles of spectral sets, additive or multiplicative, and the longest that the duals of
+        the constraints may be: see :class:`~fwonline.optim.composite.base.CompositeOptimizer`.
 
     Notes
     -----
@@ -84,11 +76,7 @@ class HSAGFW(HomotopyOptimizer):
         run.objective.start_memory(run.x.shape)
 
     def _step(self, run: CompositeState) -> None:
-        k, n = run.time, run.objective.n
-        eta, beta = EXACT.eta(k), EXACT.beta(k, self.beta0)
+        n = run.objective.n
         for i in run.rng.choice(n, min(self.batch_size, n), replace=False):
             run.direction += run.objective.renew(run.x, int(i))
-        v = run.direction + run.smoothed_gradient(beta)
-        s = run.lmo(v, eta)
-        run.move(s, eta)
-        run.ascend(self.beta0, eta, EXACT.beta(k + 1, self.beta0))
+        run.homotopy_step(EXACT, self.beta0)

@@ -6,7 +6,8 @@ import typing
 
 import numpy as np
 
-from fwonline.optim.composite.base import CompositeOptimizer, check_positive
+from fwonline._checks import check_positive
+from fwonline.optim.composite.base import CompositeOptimizer
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +90,7 @@ class S3CCM(CompositeOptimizer):
         run.memory = np.zeros((len(run.terms), *run.x.shape))  # u, a subgradient of each term
 
     def _step(self, run: CompositeState) -> None:
-        before, gamma = self.gamma0 / max(run.k - 1, 1) ** self.a, self.gamma0 / run.k**self.a
+        before, gamma = self.gamma0 / max(run.nit, 1) ** self.a, self.gamma0 / (run.nit + 1) ** self.a
         u, spread = run.memory, len(run.terms) * before
         mean = np.zeros_like(run.x) if run.terms else run.x
         for i, term in enumerate(run.terms):
