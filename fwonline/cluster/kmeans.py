@@ -12,6 +12,7 @@ import numpy as np
 from river import base
 
 from fwonline import _loaded
+from fwonline._checks import check_choice, check_count, check_positive
 from fwonline._kernels.layout import LARGEST
 from fwonline._merging import check_alike
 from fwonline.cluster import _rounding
@@ -20,8 +21,6 @@ from fwonline.cluster._methods import METHODS
 from fwonline.cluster._relaxation import Relaxation
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import rank_of
-from fwonline.optim.base import check_count
-from fwonline.sets._numeric import check_positive
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,9 +114,8 @@ class SHCGMKMeans(base.Clusterer):
             raise ValueError(f"n_clusters must be from 2 to n_points - 1 = {n_points - 1}, got {n_clusters}")
         if batch_size < 2:
             raise ValueError(f"batch_size must be at least 2, got {batch_size}")
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-        check_positive(self, "beta0", beta0)
+        check_choice("method", method, METHODS)
+        check_positive("beta0", beta0)
         self.n_clusters = n_clusters
         self.method = method
         self.n_points = n_points

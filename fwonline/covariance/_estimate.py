@@ -9,8 +9,8 @@ import numpy as np
 from river.covariance.emp import SymmetricMatrix
 from scipy import linalg
 
+from fwonline._checks import is_real
 from fwonline._kernels import symmetric
-from fwonline.sets._numeric import is_real
 
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

@@ -12,6 +12,7 @@ from river import base
 from river import utils as river_utils
 
 from fwonline import _loaded
+from fwonline._checks import check_choice, check_count, is_real
 from fwonline._kernels import layout, memory
 from fwonline._merging import check_alike, shares
 from fwonline.covariance._estimate import Estimate
@@ -20,8 +21,6 @@ from fwonline.covariance._methods import METHODS
 from fwonline.covariance._state import LARGEST, State
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe
-from fwonline.optim.base import check_count
-from fwonline.sets._numeric import is_real
 
 if typing.TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -182,8 +181,8 @@ class SHCGMCovariance(base.Estimator, Estimate):
         dtype: str = "float64",
         seed: int | None = None,
     ):
-        _check_choice("method", method, tuple(METHODS))
-        _check_choice("missing", missing, ("zero", "mean"))
+        check_choice("method", method, tuple(METHODS))
+        check_choice("missing", missing, ("zero", "mean"))
         for name, value, most in (
             ("trace", trace, layout.LARGEST),
             ("l1", None if l1 == math.inf else l1, layout.LARGEST),
@@ -198,9 +197,9 @@ class SHCGMCovariance(base.Estimator, Estimate):
         check_count("steps_per_update", steps_per_update)
         if rank is not None:
             check_count("rank", rank)
-        _check_choice("center", center, (True, False))
-        _check_choice("dual", dual, (True, False))
-        _check_choice("dtype", dtype, tuple(LARGEST))
+        check_choice("center", center, (True, False))
+        check_choice("dual", dual, (True, False))
+        check_choice("dtype", dtype, tuple(LARGEST))
         if l1 is None and not METHODS[method].knows_moment:
             raise ValueError(f"method={method!r} keeps no empirical covariance to take an l1 norm from: give l1")
         if l1 is not None and l1_fraction is not None:
@@ -481,8 +480,3 @@ class SHCGMCovariance(base.Estimator, Estimate):
         return f"{type(self).__name__}({shown})"
 
     __str__ = __repr__
-
-
-def _check_choice(name: str, value: typing.Any, choices: tuple) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -11,16 +11,15 @@ import numpy as np
 from river.reco.base import Ranker
 
 from fwonline import _loaded
+from fwonline._checks import check_choice, check_count, check_positive, is_real
 from fwonline._kernels.layout import LARGEST
 from fwonline._merging import check_alike
 from fwonline.exceptions import SampleError
-from fwonline.optim.base import check_count
 from fwonline.reco._dense import Dense
 from fwonline.reco._factored import Factored
 from fwonline.reco._merging import parts_of
 from fwonline.reco._problem import Problem
 from fwonline.reco._ratings import Ratings
-from fwonline.sets._numeric import check_positive, is_real
 
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -111,11 +110,10 @@ class SHCGMCompletion(Ranker):
         seed: int | None = None,
     ):
         super().__init__(seed=seed)
-        if method not in _METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
-        check_positive(self, "beta0", beta0)
+        check_choice("method", method, _METHODS)
+        check_positive("beta0", beta0)
         if radius is not None:
-            check_positive(self, "radius", radius)
+            check_positive("radius", radius)
         for name, value in (("lower", lower), ("upper", upper)):
             if value is not None and not (is_real(value) and abs(value) <= LARGEST):
                 raise ValueError(f"{name} must be a number of at most {LARGEST:g} in size, or None, got {value!r}")

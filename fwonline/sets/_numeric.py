@@ -1,7 +1,6 @@
-"""Numerical pieces shared by the sets: safe at 1e300 and 1e-300, and checks of parameters."""
+"""Numerical pieces shared by the sets, safe at 1e300 and 1e-300."""
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,9 @@ import numpy.typing as npt
 from .atoms import Array
 
 __all__ = [
-    "check_integer",
-    "check_positive",
+    "array_of",
     "euclidean_norm",
     "flushed",
-    "is_real",
     "l1_norm",
     "largest_positions",
     "project_on_capped_simplex",
@@ -24,25 +21,22 @@ __all__ = [
 ]
 
 
-def check_positive(owner: object, name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` is a finite number > 0."""
+def array_of(owner: object, name: str, value: Any, expected: str = "an array of numbers") -> Array:
+    """Return a parameter as a new array of floats.
+
+    Raises
+    ------
+    ValueError
+        Where it is none, or an entry is not finite.
+    """
+    what = f"{type(owner).__name__}: {name}"
     try:
-        size = float(value) if is_real(value) else math.nan
-    except OverflowError:  # an integer beyond every float
-        size = math.inf
-    if not 0.0 < size < math.inf:
-        raise ValueError(f"{type(owner).__name__}: {name} must be a finite number > 0, got {value!r}")
-
-
-def check_integer(owner: object, name: str, value: Any, at_least: int) -> None:
-    """Raise a ValueError unless `value` is an integer no smaller than `at_least`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < at_least:
-        raise ValueError(f"{type(owner).__name__}: {name} must be an integer >= {at_least}, got {value!r}")
-
-
-def is_real(value: Any) -> bool:
-    """Whether the value is a real number, and not True or False."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+        array = np.array(value, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"{what} must be {expected}") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite everywhere")
+    return array
 
 
 def unit_vector(x: Array) -> Array:

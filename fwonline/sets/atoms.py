@@ -5,6 +5,7 @@ itself written out. A signed coordinate does the first two in O(1), a rank-one m
 """
 
 import abc
+import inspect
 import math
 from typing import Any
 
@@ -78,9 +79,16 @@ class Atom(abc.ABC):
     def add_to(self, out: Array, scale: float = 1.0) -> None:
         """Add `scale` times the atom to `out` in place."""
 
-    @abc.abstractmethod
     def _key(self) -> tuple[Any, ...]:
         """What makes two atoms of the same class and shape equal."""
+        parts = (getattr(self, name) for name in self.__slots__)
+        # + 0.0 turns -0.0, which equals 0.0, into its bytes
+        return tuple((part + 0.0).tobytes() if isinstance(part, np.ndarray) else part for part in parts)
+
+    def __repr__(self) -> str:
+        """The call that makes the atom; its shape where the parts do not say it."""
+        names = inspect.signature(type(self)).parameters
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def to_dense(self) -> Array:
         """Return the atom as a new array."""
@@ -144,14 +152,11 @@ class CoordinateAtom(Atom):
         out.flat[self.index] += scale * self.value
 
     def _key(self) -> tuple[Any, ...]:
-        return self.index, self.value
+        return self.index, self.value  # active sets look for atoms at every step
 
     def _check_entries(self) -> None:
         _loaded.count(self, "index", 0, self.size - 1)
         _loaded.real(self, "value")
-
-    def __repr__(self) -> str:
-        return f"CoordinateAtom(index={self.index}, value={self.value}, shape={self.shape})"
 
 
 class ZeroAtom(Atom):
@@ -168,12 +173,6 @@ class ZeroAtom(Atom):
 
     def add_to(self, out: Array, scale: float = 1.0) -> None:
         pass
-
-    def _key(self) -> tuple[Any, ...]:
-        return ()
-
-    def __repr__(self) -> str:
-        return f"ZeroAtom(shape={self.shape})"
 
 
 class DenseAtom(Atom):
@@ -202,14 +201,8 @@ class DenseAtom(Atom):
     def add_to(self, out: Array, scale: float = 1.0) -> None:
         out += scale * self.values
 
-    def _key(self) -> tuple[Any, ...]:
-        return ((self.values + 0.0).tobytes(),)  # + 0.0 turns -0.0, which equals 0.0, into its bytes
-
     def _check_entries(self) -> None:
         _check_numbers(self, "values", self.shape)
-
-    def __repr__(self) -> str:
-        return f"DenseAtom({self.values!r})"
 
 
 class SparseAtom(Atom):
@@ -264,9 +257,6 @@ class SparseAtom(Atom):
         _loaded.require(self, "indices", np.unique(indices).size == indices.size, "each position once")
         _check_numbers(self, "values", indices.shape)
 
-    def __repr__(self) -> str:
-        return f"SparseAtom(indices={self.indices!r}, values={self.values!r}, shape={self.shape})"
-
 
 class RankOneAtom(Atom):
     """The matrix `sigma u v^T`: every vertex of the nuclear ball and of the spectraplex.
@@ -313,17 +303,11 @@ class RankOneAtom(Atom):
     def add_to(self, out: Array, scale: float = 1.0) -> None:
         out += np.outer((scale * self.sigma) * self.u, self.v)
 
-    def _key(self) -> tuple[Any, ...]:
-        return self.sigma, (self.u + 0.0).tobytes(), (self.v + 0.0).tobytes()
-
     def _check_entries(self) -> None:
         _loaded.real(self, "sigma")
         for name, size in zip("uv", (*self.shape, 0, 0), strict=False):
             _check_numbers(self, name, (size,))
         _loaded.require(self, "shape", len(self.shape) == 2, "rows and columns")
-
-    def __repr__(self) -> str:
-        return f"RankOneAtom(sigma={self.sigma}, u={self.u!r}, v={self.v!r})"
 
 
 class ProjectorAtom(Atom):
@@ -352,18 +336,12 @@ class ProjectorAtom(Atom):
     def add_to(self, out: Array, scale: float = 1.0) -> None:
         out += (scale * self.vectors) @ self.vectors.T
 
-    def _key(self) -> tuple[Any, ...]:
-        return ((self.vectors + 0.0).tobytes(),)
-
     def _check_entries(self) -> None:
         _loaded.require(self, "shape", len(self.shape) == 2 and self.shape[0] == self.shape[1], "a square")
         vectors = _check_numbers(self, "vectors", (self.shape[0], None))
         products = vectors.T @ vectors
         is_orthonormal = np.abs(products - np.eye(len(products))).max(initial=0.0) <= 1e-6
         _loaded.require(self, "vectors", is_orthonormal, "orthonormal columns")
-
-    def __repr__(self) -> str:
-        return f"ProjectorAtom({self.vectors!r})"
 
 
 class ProductAtom(Atom):
@@ -400,9 +378,6 @@ class ProductAtom(Atom):
             start += atom.size
         return parts
 
-    def _key(self) -> tuple[Any, ...]:
-        return self.atoms
-
     def _check_entries(self) -> None:
         is_whole = type(self.atoms) is tuple and all(isinstance(atom, Atom) for atom in self.atoms)
         _loaded.require(self, "atoms", is_whole, "atoms")
@@ -410,6 +385,3 @@ class ProductAtom(Atom):
             atom._check_loaded()
         size = sum(atom.size for atom in self.atoms)
         _loaded.require(self, "shape", self.shape == (size,), f"{size} entries, as many as its atoms have")
-
-    def __repr__(self) -> str:
-        return f"ProductAtom({self.atoms!r})"

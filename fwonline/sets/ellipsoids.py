@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._numeric import check_positive, euclidean_norm, unit_vector
+from fwonline._checks import check_positive
+
+from ._numeric import array_of, euclidean_norm, unit_vector
 from .atoms import Array, Atom, DenseAtom
 from .base import ConvexSet, Shape
 
@@ -46,7 +48,7 @@ class Ellipsoid(ConvexSet):
     """
 
     def __init__(self, matrix: npt.ArrayLike, center: npt.ArrayLike | None = None, radius: float = 1.0):
-        check_positive(self, "radius", radius)
+        check_positive("Ellipsoid: radius", radius)
         self.matrix = matrix
         self.center = center
         self.radius = radius
@@ -59,15 +61,10 @@ class Ellipsoid(ConvexSet):
 
     def _decompose(self) -> tuple[Array, Array | None]:
         """Return the eigenvalues and the eigenvectors as columns; None in place of the identity."""
-        try:
-            matrix = np.array(self.matrix, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError):
-            raise ValueError("Ellipsoid: matrix must be an array of numbers") from None
+        matrix = array_of(self, "matrix", self.matrix)
         square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
         if matrix.size == 0 or not (matrix.ndim == 1 or square):
             raise ValueError(f"Ellipsoid: matrix must have shape (d, d) or (d,), got {matrix.shape}")
-        if not np.isfinite(matrix).all():
-            raise ValueError("Ellipsoid: matrix must be finite everywhere")
         if matrix.ndim == 1:
             curvatures, axes = matrix, None
         else:
@@ -85,11 +82,8 @@ class Ellipsoid(ConvexSet):
     def _checked_center(self) -> Array:
         if self.center is None:
             return np.zeros(self._curvatures.size)
-        try:
-            center = np.array(self.center, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError):
-            raise ValueError("Ellipsoid: center must be an array of numbers") from None
-        if center.shape != self._curvatures.shape or not np.isfinite(center).all():
+        center = array_of(self, "center", self.center)
+        if center.shape != self._curvatures.shape:
             raise ValueError(f"Ellipsoid: center must be finite, of shape {self._curvatures.shape}, got {center!r}")
         return center
 

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from ._numeric import l1_norm, project_on_simplex, relative_magnitudes, unit_vector
 from .atoms import Array, Atom, SparseAtom
-from .base import Shape
 from .norm_balls import NormBall
 
 __all__ = ["GroupL1Ball", "LatentGroupBall"]
@@ -69,10 +68,6 @@ class _GroupBall(NormBall):
         else:
             values = np.where(members == members.min(), float(self.radius), 0.0)
         return SparseAtom(members.copy(), values, g.shape)
-
-    def diameter(self, shape: Shape | None = None) -> float:
-        self._resolve_shape(shape)
-        return 2.0 * self.radius
 
 
 class GroupL1Ball(_GroupBall):

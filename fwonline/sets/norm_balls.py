@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fwonline._checks import check_positive, is_real
+
 from ._numeric import (
-    check_positive,
+    array_of,
     euclidean_norm,
-    is_real,
     l1_norm,
     project_on_simplex,
     relative_magnitudes,
@@ -20,6 +21,9 @@ from .atoms import Array, Atom, CoordinateAtom, DenseAtom
 from .base import ConvexSet, Shape
 
 __all__ = ["Box", "L1Ball", "L2Ball", "LInfBall", "LpBall", "NormBall"]
+
+
+_BOUNDS = "lower", "upper"
 
 
 class NormBall(ConvexSet):
@@ -35,7 +39,7 @@ class NormBall(ConvexSet):
     """
 
     def __init__(self, radius: float):
-        check_positive(self, "radius", radius)
+        check_positive(f"{type(self).__name__}: radius", radius)
         self.radius = radius
 
     @classmethod
@@ -54,6 +58,11 @@ class NormBall(ConvexSet):
 
     def _initial_point(self, shape: tuple[int, ...]) -> Array:
         return np.zeros(shape)
+
+    def diameter(self, shape: Shape | None = None) -> float:
+        if shape is not None:
+            self._resolve_shape(shape)
+        return 2.0 * self.radius
 
 
 class L1Ball(NormBall):
@@ -99,9 +108,6 @@ class L1Ball(NormBall):
             return x.copy()
         return np.copysign(project_on_simplex(np.abs(x), float(self.radius)), x) + 0.0  # no -0.0
 
-    def diameter(self, shape: Shape | None = None) -> float:
-        return 2.0 * self.radius
-
 
 class L2Ball(NormBall):
     """The Euclidean ball `{x : ||x||_2 <= radius}`.
@@ -138,9 +144,6 @@ class L2Ball(NormBall):
 
     def _violation(self, x: Array) -> float:
         return max(euclidean_norm(x) - self.radius, 0.0)
-
-    def diameter(self, shape: Shape | None = None) -> float:
-        return 2.0 * self.radius
 
 
 class LInfBall(NormBall):
@@ -280,18 +283,11 @@ class Box(ConvexSet):
         yield {"lower": -1.0, "upper": 1.0}
 
     def _broadcast_bounds(self) -> tuple[Array, Array]:
-        bounds = {}
-        for name in ("lower", "upper"):
-            try:
-                bounds[name] = np.array(getattr(self, name), dtype=np.float64)
-            except (OverflowError, TypeError, ValueError):
-                raise ValueError(f"Box: {name} must be a number or an array of numbers") from None
-            if not np.isfinite(bounds[name]).all():
-                raise ValueError(f"Box: {name} must be finite everywhere")
+        given = [array_of(self, name, getattr(self, name), "a number or an array of numbers") for name in _BOUNDS]
         try:
-            lower, upper = (bound.copy() for bound in np.broadcast_arrays(bounds["lower"], bounds["upper"]))
+            lower, upper = (bound.copy() for bound in np.broadcast_arrays(*given))
         except ValueError:
-            shapes = bounds["lower"].shape, bounds["upper"].shape
+            shapes = [bound.shape for bound in given]
             raise ValueError(f"Box: lower has shape {shapes[0]} and upper {shapes[1]}; they must agree") from None
         if lower.size == 0:
             raise ValueError("Box: lower and upper must have at least one entry")

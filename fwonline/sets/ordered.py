@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._numeric import check_integer, l1_norm, largest_positions, project_on_capped_simplex, relative_magnitudes
+from fwonline._checks import check_count
+
+from ._numeric import array_of, l1_norm, largest_positions, project_on_capped_simplex, relative_magnitudes
 from .atoms import Array, Atom, CoordinateAtom, DenseAtom, SparseAtom
 from .base import Shape
 from .norm_balls import NormBall
@@ -42,7 +44,7 @@ class KSparseBall(NormBall):
     """
 
     def __init__(self, k: int, radius: float):
-        check_integer(self, "k", k, at_least=1)
+        check_count(f"{type(self).__name__}: k", k)
         super().__init__(radius)
         self.k = k
 
@@ -96,7 +98,7 @@ class KNormBall(NormBall):
     """
 
     def __init__(self, k: int, radius: float):
-        check_integer(self, "k", k, at_least=1)
+        check_count(f"{type(self).__name__}: k", k)
         super().__init__(radius)
         self.k = k
 
@@ -166,14 +168,11 @@ class OrderedL1Ball(NormBall):
         yield {"weights": [1.0, 0.5, 0.25], "radius": 1.0}
 
     def _checked_weights(self) -> Array:
-        try:
-            weights = np.array(self.weights, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError):
-            raise ValueError("OrderedL1Ball: weights must be a list of numbers") from None
+        weights = array_of(self, "weights", self.weights, "a list of numbers")
         if weights.ndim != 1 or weights.size == 0:
             raise ValueError(f"OrderedL1Ball: weights must be a list of numbers, got shape {weights.shape}")
-        if not np.isfinite(weights).all() or weights[0] <= 0 or weights[-1] < 0 or (np.diff(weights) > 0).any():
-            raise ValueError("OrderedL1Ball: weights must be finite, >= 0 and not increasing, the first > 0")
+        if weights[0] <= 0 or weights[-1] < 0 or (np.diff(weights) > 0).any():
+            raise ValueError("OrderedL1Ball: weights must be >= 0 and not increasing, the first > 0")
         return weights
 
     @property

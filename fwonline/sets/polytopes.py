@@ -1,15 +1,14 @@
 """Polytopes of permutations and of given points."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from ._nearest import nearest_point
-from ._numeric import euclidean_norm
+from ._numeric import array_of, euclidean_norm
 from .atoms import Array, Atom, DenseAtom, SparseAtom
 from .base import ConvexSet, Shape
 
@@ -138,14 +137,9 @@ class ConvexHull(ConvexSet):
 
     def __init__(self, vertices: npt.ArrayLike):
         self.vertices = vertices
-        try:
-            self._vertices = np.array(vertices, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError):
-            raise ValueError("ConvexHull: vertices must be an array of numbers of shape (m, d)") from None
+        self._vertices = array_of(self, "vertices", vertices, "an array of numbers of shape (m, d)")
         if self._vertices.ndim != 2 or self._vertices.size == 0:
             raise ValueError(f"ConvexHull: vertices must have shape (m, d), m and d >= 1, got {self._vertices.shape}")
-        if not np.isfinite(self._vertices).all():
-            raise ValueError("ConvexHull: vertices must be finite everywhere")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -166,10 +160,68 @@ class ConvexHull(ConvexSet):
         return DenseAtom(self._best(g).copy())
 
     def _project(self, x: Array) -> Array:
-        return nearest_point(self._best, x, self._scale(x.shape))
+        return _nearest_point(self._best, x, self._scale(x.shape))
 
     def diameter(self, shape: Shape | None = None) -> float:
         """Return the largest distance of two points, O(m^2 d)."""
         self._resolve_shape(shape)
         differences = (self._vertices - vertex for vertex in self._vertices)
         return max(float(np.linalg.norm(rows, axis=1).max()) for rows in differences)
+
+
+def _nearest_point(oracle: Callable[[Array], Array], x: Array, scale: float) -> Array:
+    """Return the point nearest to `x` in the convex hull of the oracle's answers.
+
+    Wolfe's algorithm: keep a few affinely independent vertices and the nearest point of their hull, which has positive
+    weights on all; ask the oracle for the vertex furthest towards `x`; move to the nearest point of the affine hull of
+    them all, dropping the vertices whose weights would turn negative on the way. It ends after finitely many steps.
+
+    Wolfe 1976, "Finding the nearest point in a polytope", https://doi.org/10.1007/BF01580381
+
+    Parameters
+    ----------
+    oracle
+        Maps a direction g to a vertex that minimises <s, g>.
+    x
+        A finite point.
+    scale
+        Size of the polytope's vertices. What is 1e-14 of it counts as rounding: a point so near is its own answer.
+    """
+    corners = oracle(np.zeros_like(x))[None]
+    weights = np.ones(1)
+    point, before, reached = None, x, 1.0
+    while True:
+        candidate = weights @ corners
+        away = candidate - x
+        length = euclidean_norm(away)
+        if length <= 1e-14 * scale:
+            return x.copy()
+        away /= length
+        # |point - x|^2 - |candidate - x|^2 over |point - x|, not the difference of two distances: x may be far away.
+        # Where only rounding is left of it, this is the end.
+        if point is not None and np.dot(point - candidate, before + away * (length / reached)) <= 1e-16 * scale:
+            return point
+        point, before, reached = candidate, away, length
+        corner = oracle(away)
+        if np.dot(away, point - corner) <= 1e-14 * scale or (corners == corner).all(axis=1).any():
+            return point
+        corners = np.vstack([corners, corner])
+        weights = np.append(weights, 0.0)
+        while True:
+            affine = _affine_weights(corners, x)
+            if (affine > 1e-14).all():
+                weights = affine
+                break
+            outward = affine <= 1e-14
+            ratios = weights[outward] / np.maximum(weights[outward] - affine[outward], 1e-300)
+            weights = weights + min(1.0, float(ratios.min())) * (affine - weights)
+            weights[np.flatnonzero(outward)[ratios.argmin()]] = 0.0
+            kept = weights > 1e-14
+            corners, weights = corners[kept], weights[kept] / weights[kept].sum()
+
+
+def _affine_weights(corners: Array, x: Array) -> Array:
+    """Return the weights, of sum 1 and any sign, of the point nearest to x in the affine hull of the corners."""
+    edges = (corners[1:] - corners[0]).T
+    others = np.linalg.lstsq(edges, x - corners[0], rcond=None)[0]
+    return np.concatenate([[1.0 - others.sum()], others])

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ._numeric import check_positive, l1_norm, project_on_simplex
+from fwonline._checks import check_positive
+
+from ._numeric import l1_norm, project_on_simplex
 from .atoms import Array, Atom, CoordinateAtom, ZeroAtom
 from .base import ConvexSet, Shape
 
@@ -15,7 +17,7 @@ __all__ = ["ProbabilitySimplex", "UnitSimplex"]
 
 class _Simplex(ConvexSet):
     def __init__(self, radius: float = 1.0):
-        check_positive(self, "radius", radius)
+        check_positive(f"{type(self).__name__}: radius", radius)
         self.radius = radius
 
     @classmethod

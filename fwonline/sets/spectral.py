@@ -13,10 +13,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from fwonline._checks import check_count, check_positive
+
 from ._lanczos import lowest_eigenvectors
 from ._numeric import (
-    check_integer,
-    check_positive,
     euclidean_norm,
     flushed,
     l1_norm,
@@ -180,9 +180,6 @@ class NuclearBall(SpectralSet, NormBall):
             return x.copy()
         return (u * project_on_simplex(values, float(self.radius))) @ vt
 
-    def diameter(self, shape: Shape | None = None) -> float:
-        return 2.0 * self.radius
-
 
 class _SymmetricSet(SpectralSet):
     """A set of symmetric positive semidefinite matrices, described by their eigenvalues."""
@@ -216,7 +213,7 @@ class _SymmetricSet(SpectralSet):
 
 class _TraceSet(_SymmetricSet):
     def __init__(self, trace: float = 1.0):
-        check_positive(self, "trace", trace)
+        check_positive(f"{type(self).__name__}: trace", trace)
         self.trace = trace
 
     @classmethod
@@ -335,7 +332,7 @@ class Fantope(_SymmetricSet):
     """
 
     def __init__(self, k: int):
-        check_integer(self, "k", k, at_least=1)
+        check_count("Fantope: k", k)
         self.k = k
 
     @classmethod

@@ -8,7 +8,7 @@ import typing
 import numpy as np
 from river import base
 
-from fwonline.sets._numeric import is_real
+from fwonline._checks import is_real
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
