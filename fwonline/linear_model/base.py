@@ -16,8 +16,9 @@ from fwonline._kernels import coordinates, layout, scores
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
-from fwonline.optim.base import Optimizer, as_rows, check_count
+from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.stochastic_pairwise import default_optimizer
+from fwonline.optim.problem.data import as_rows
 from fwonline.sets import ConvexSet, L1Ball
 
 if typing.TYPE_CHECKING:

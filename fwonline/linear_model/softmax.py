@@ -18,7 +18,7 @@ from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.one_sample import OneSampleFW
-from fwonline.optim.problem.finite_sum import probabilities
+from fwonline.optim.problem.score_loss import probabilities
 from fwonline.optim.runs.finite_sum_run import as_sum
 from fwonline.optim.runs.softmax_run import SoftmaxRun
 from fwonline.sets import ConvexSet, Fantope, NuclearBall, Spectrahedron, Spectraplex

@@ -9,13 +9,13 @@ import typing
 import numpy as np
 from river import base
 from river import optim as river_optim
-from scipy import sparse
 from scipy.optimize import OptimizeResult
 
 from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout
-from fwonline.optim.problem.finite_sum import ScalarLoss
-from fwonline.optim.problem.rounding import EPS, enclose
+from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
+from fwonline.optim.problem.finite_sum import FiniteSum
+from fwonline.optim.problem.score_loss import ScalarLoss
 from fwonline.optim.schedules import Schedule
 
 if typing.TYPE_CHECKING:
@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fwonline.optim.runs.method import Method
-    from fwonline.optim.runs.run import Rows, Run
+    from fwonline.optim.runs.run import Run
 
 __all__ = ["Optimizer", "State"]
 
@@ -36,38 +36,6 @@ def check_count(name: str, value: int) -> None:
     """Raise unless value is an integer >= 1."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-
-
-def as_rows(X: typing.Any, y: ArrayLike, check: bool = True) -> tuple[Rows, int]:
-    """A dense or sparse matrix and its targets as (indptr, indices, values, y), and the number of columns.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or an entry is not finite: the message names row and column.
-    """
-    X = sparse.csr_array(X) if sparse.issparse(X) else _dense_to_csr(X)
-    targets = np.ascontiguousarray(y, dtype=np.float64)
-    if targets.shape != (X.shape[0],):
-        raise ValueError(f"y must have one target for each of the {X.shape[0]} rows of X, got shape {targets.shape}")
-    values = np.ascontiguousarray(X.data, dtype=np.float64)
-    for name, array in (("X", values), ("y", targets)) if check else ():
-        bad = np.flatnonzero(~(np.abs(array) <= layout.LARGEST))
-        if bad.size:
-            row = int(np.searchsorted(X.indptr, bad[0], side="right") - 1) if name == "X" else int(bad[0])
-            where = f"X[{row}, {X.indices[bad[0]]}]" if name == "X" else f"y[{row}]"
-            raise ValueError(f"{where} is {array[bad[0]]}; expected a finite number of at most {layout.LARGEST:g}")
-    indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
-    indices = np.ascontiguousarray(X.indices, dtype=np.int32 if X.shape[1] < 2**31 else np.int64)
-    positions = indices.view(np.uint32) if indices.dtype == np.int32 else indices.astype(np.uint32)
-    return (indptr, positions, values, targets), X.shape[1]
-
-
-def _dense_to_csr(X: ArrayLike) -> sparse.csr_array:
-    array = np.asarray(X, dtype=np.float64)
-    if array.ndim != 2:
-        raise ValueError(f"X must be a matrix of samples x features, got shape {array.shape}")
-    return sparse.csr_array(array)
 
 
 @dataclasses.dataclass
@@ -245,12 +213,13 @@ class Optimizer(base.Base):
         rows, d = as_rows(X, binary_targets(y) if losses.is_binary(loss) else y)
         if not len(rows[3]):
             raise ValueError("X has no rows: there is nothing to minimise")
+        total = FiniteSum(rows_of(rows, d), rows[3], ScalarLoss(loss))
         run = self.start(constraint, loss, seed)
         run.grow(np.arange(d))
         if x0 is not None:
             run.set_weights(x0)
         run.offline(rows)
-        return self._follow(run, steps, len(rows[3]), callback, tol, lambda x: objective(rows, d, loss, x, constraint))
+        return self._follow(run, steps, len(rows[3]), callback, tol, lambda x: total.measure(x, constraint))
 
     def _follow(
         self,
@@ -313,41 +282,3 @@ def _derived(cls: type) -> set[type]:
     """All classes below a class."""
     below: set[type] = set(cls.__subclasses__())
     return below.union(*map(_derived, below))
-
-
-def binary_targets(y: ArrayLike) -> NDArray[np.float64]:
-    """Labels of two classes, False/True, 0/1 or -1/+1, as 0.0 and 1.0."""
-    array = np.asarray(y, dtype=np.float64)
-    classes = np.unique(array)
-    if not (np.isin(classes, (0.0, 1.0)).all() or np.isin(classes, (-1.0, 1.0)).all()):
-        raise ValueError(
-            f"y must hold the labels of two classes (0/1, False/True or -1/+1), got the values {classes[:5]}"
-        )
-    return (array > 0).astype(np.float64)
-
-
-def objective(rows: Rows, d: int, loss: typing.Any, w: NDArray[np.float64], constraint: sets.ConvexSet):
-    """The mean loss at w and its exact Frank-Wolfe gap, both rounded up: three passes over the data."""
-    indptr, idx, val, y = rows
-    X = sparse.csr_array((val, idx.view(np.int32), indptr), shape=(len(y), d))
-    sizes = sparse.csr_array((np.abs(val), idx.view(np.int32), indptr), shape=X.shape)
-    f = ScalarLoss(loss)
-    z = X @ w
-    alpha = f.derivative(y, z)
-    gradient = X.T @ alpha / len(y)
-    atom = constraint.lmo(gradient)
-    error = (np.diff(indptr).max(initial=0) + 2.0) * EPS * (sizes @ np.abs(w))
-    steepest = f.steepest(y, z, error)
-    terms = np.bincount(idx, minlength=d) + 8.0
-    return enclose(
-        f.value(y, z),
-        float(gradient @ w - atom.dot(gradient)),
-        steepest=steepest,
-        error=error,
-        size=f.sensitivity(y, z, steepest),
-        gradient=gradient,
-        gradient_error=float(np.linalg.norm(terms * EPS * (sizes.T @ np.abs(alpha)) / len(y))),
-        w=w,
-        atom=atom.to_dense(),
-        diameter=constraint.diameter(w.shape),
-    )

@@ -14,7 +14,9 @@ from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.optim.hindsight import best_fixed_point
-from fwonline.optim.problem.finite_sum import DenseRows, FiniteSum, ScalarLoss, Softmax, SparseRows
+from fwonline.optim.problem.data import DenseRows, SparseRows
+from fwonline.optim.problem.finite_sum import FiniteSum
+from fwonline.optim.problem.score_loss import ScalarLoss, Softmax
 from fwonline.optim.runs.method import distance_sq, move_towards
 from fwonline.optim.variance_reduced.cndg import cndg
 
@@ -286,11 +288,11 @@ def test_dense_and_sparse_rows_give_the_gradients_of_the_formula(matrix):
     x = rng.normal(size=(3, 5)) if matrix else rng.normal(size=5)
     loss = Softmax() if matrix else ScalarLoss(river_optim.losses.Squared())
     problem = oracles.Problem(X, y, "softmax" if matrix else "squared")
-    table = np.column_stack([csr.indptr[:-1], np.diff(csr.indptr), np.zeros(300)]).astype(np.int64)
+    start, length = csr.indptr[:-1].astype(np.int64), np.diff(csr.indptr).astype(np.int64)
     batch = rng.integers(300, size=200)
     for rows in (
         DenseRows(X),
-        SparseRows(table, csr.indices.astype(np.uint32), csr.data, 300, 1.0),
+        SparseRows(start, length, csr.indices.astype(np.uint32), csr.data, d=5),
         DenseRows(X.astype(np.float32).astype(np.float64).astype(np.float32)),
     ):
         close = 1e-12 if not isinstance(rows, DenseRows) or rows.X.dtype == np.float64 else 1e-6

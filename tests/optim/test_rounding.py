@@ -5,10 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from river import optim as river_optim
-from scipy import sparse
 
 from fwonline import losses, optim, sets
-from fwonline.optim.base import objective
+from fwonline.optim.problem.data import as_rows, rows_of
+from fwonline.optim.problem.finite_sum import FiniteSum
+from fwonline.optim.problem.score_loss import ScalarLoss
 
 OPTIMIZERS = {
     "SFW": optim.SFW,
@@ -96,9 +97,8 @@ def test_the_bounds_cover_what_rounding_did_to_a_value(loss):
         X[:, :2] *= scale
         w = np.array([0.3, 0.3, 0.2, -0.1])
         y = rng.normal(size=30)
-        csr = sparse.csr_array(X)
-        rows = (csr.indptr.astype(np.int64), csr.indices.astype(np.uint32), csr.data, y)
-        fun, gap = objective(rows, 4, loss, w, sets.L1Ball(1.0))
+        csr, d = as_rows(X, y)
+        fun, gap = FiniteSum(rows_of(csr, d), y, ScalarLoss(loss)).measure(w, sets.L1Ball(1.0))
         exact = [sum(a * b for a, b in zip(rational(row), rational(w), strict=True)) for row in X]
         nearest = value(y, np.array([float(z) for z in exact]))  # off by its own few roundings alone
         few = 16 * np.finfo(float).eps * (1.0 + np.abs(nearest) + np.abs([float(z) for z in exact]) * (1 + np.abs(y)))

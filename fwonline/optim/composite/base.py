@@ -27,8 +27,11 @@ from scipy.optimize import OptimizeResult
 
 from fwonline import losses, sets
 from fwonline._checks import check_count, check_positive, is_real
-from fwonline.optim.base import Optimizer, binary_targets
-from fwonline.optim.problem.objective import MeanLoss, Objective, of_shape
+from fwonline.optim.base import Optimizer
+from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
+from fwonline.optim.problem.finite_sum import FiniteSum
+from fwonline.optim.problem.objective import Objective, SumObjective, of_shape
+from fwonline.optim.problem.score_loss import ScalarLoss
 from fwonline.optim.problem.terms import Term
 from fwonline.sets.spectral import SpectralSet
 
@@ -388,7 +391,8 @@ class CompositeOptimizer(Optimizer):
             As in :meth:`minimize_composite`, which also says what is returned.
         """
         loss = river_optim.losses.Squared() if loss is None else loss
-        objective = MeanLoss(X, binary_targets(y) if losses.is_binary(loss) else y, loss)
+        csr, d = as_rows(X, binary_targets(y) if losses.is_binary(loss) else y)
+        objective = SumObjective(FiniteSum(rows_of(csr, d), csr[3], ScalarLoss(loss)))
         return self.minimize_composite(
             objective,
             constraint=constraint,

@@ -25,12 +25,12 @@ class AwayRun(ActiveRun):
             return True
         w = self.v[: self.n_features]
         if forward >= backward:
-            image = self.design.image(s)
+            image = self.sum.columns.image(s)
             gamma = self._go(forward, 1.0, image - self._z, lambda: distance_sq(w, s))
             self._towards(s, image, gamma)
             self.active.towards(s, gamma)
         else:
-            image = self.design.image(v)
+            image = self.sum.columns.image(v)
             limit = self.active.away_limit(v)  # gamma_max = alpha_v / (1 - alpha_v)
             gamma = self._go(backward, limit, self._z - image, lambda: distance_sq(w, v))
             self._towards(v, image, -gamma)  # w + gamma (w - v)

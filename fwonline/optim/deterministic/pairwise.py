@@ -22,7 +22,7 @@ class PairwiseRun(ActiveRun):
         if picked is None and self.num[layout.GAP] <= tol:
             return True
         slope = v.dot(g) - s.dot(g)  # <-grad f(w_t), s_t - v_t>
-        q = self.design.image(s) - self.design.image(v)
+        q = self.sum.columns.image(s) - self.sum.columns.image(v)
         direction = s.to_dense() - v.to_dense()
         gamma = self._go(slope, self.active[v], q, lambda: float(direction @ direction))  # gamma_max = alpha_v
         self.n_drop_steps += self.active.shift(v, s, gamma)

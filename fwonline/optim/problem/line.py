@@ -10,7 +10,7 @@ import typing
 
 import numpy as np
 
-from fwonline import losses
+from fwonline.optim.problem.score_loss import ScalarLoss
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,23 +19,9 @@ if typing.TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Along", "Line", "Scheduled", "smoothness"]
+__all__ = ["Along", "Line", "Scheduled"]
 
 _BISECTIONS = 60
-
-
-def smoothness(loss: typing.Any) -> float | None:
-    """The largest second derivative of a loss in its prediction; None where it has none, or none is known."""
-    kind, p, q = losses.compiled(loss)
-    return {
-        losses.SQUARED: 2.0,
-        losses.HUBER: 1.0,
-        losses.LOG: 0.25 * max(p, q),
-        losses.FOCAL: 0.25 * p,
-        losses.SQUARED_HINGE: 2.0,
-        losses.SMOOTH_HINGE: 1.0 / p if p else None,
-        losses.LOG_RETURN: p**-2 if p else None,
-    }.get(kind)
 
 
 class Line(typing.NamedTuple):
@@ -71,22 +57,21 @@ class Along:
     """
 
     def __init__(self, loss: typing.Any):
-        self.smoothness = smoothness(loss)
-        self.value, self.derivative = losses.vector_loss(loss)
+        self.loss = ScalarLoss(loss)
 
     def gamma(self, t: int, line: Line) -> float:
         if line.slope <= 0.0:
             return 0.0
-        if self.smoothness is not None:
-            curvature = self.smoothness * float(np.mean(line.q * line.q))
+        if self.loss.curvature is not None:
+            curvature = self.loss.curvature * float(np.mean(line.q * line.q))
             return min(line.slope / curvature, line.limit) if curvature > 0.0 else line.limit
         return self._bisect(line)
 
     def _slope(self, line: Line, gamma: float) -> float:
-        return float(np.mean(self.derivative(line.y, line.z + gamma * line.q) * line.q))
+        return float(np.mean(self.loss.derivative(line.y, line.z + gamma * line.q) * line.q))
 
     def _value(self, line: Line, gamma: float) -> float:
-        return float(np.mean(self.value(line.y, line.z + gamma * line.q)))
+        return float(np.mean(self.loss.value(line.y, line.z + gamma * line.q)))
 
     def _bisect(self, line: Line) -> float:
         low, high = 0.0, line.limit

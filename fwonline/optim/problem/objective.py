@@ -7,17 +7,18 @@ import typing
 
 import numpy as np
 
-from fwonline import losses
-from fwonline.optim.base import as_rows, check_count
+from fwonline._checks import check_count
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
+
+    from fwonline.optim.problem.finite_sum import FiniteSum
 
     Array = NDArray[np.float64]
 
-__all__ = ["MeanLoss", "Objective", "of_shape"]
+__all__ = ["Objective", "SumObjective", "of_shape"]
 
 
 class Objective:
@@ -111,47 +112,28 @@ def of_shape(x: Array, g: typing.Any, what: str) -> Array:
     return g
 
 
-class MeanLoss(Objective):
-    """The mean over samples of loss(y_i, <x_i, w>): a component's gradient is remembered as one number."""
+class SumObjective(Objective):
+    """A finite sum of samples, by rows: a component's gradient is remembered as one number."""
 
-    def __init__(self, X: typing.Any, y: ArrayLike, loss: typing.Any):
-        (self._indptr, self._idx, self._val, self._y), self.d = as_rows(X, y)
-        if not len(self._y):
+    def __init__(self, total: FiniteSum):
+        if not total.n:
             raise ValueError("X has no rows: there is nothing to minimise")
-        self._loss, self._derivative = losses.vector_loss(loss)
-        super().__init__(component=self._row, gradient=self._mean, n=len(self._y), value=self._mean_loss)
-
-    def _alpha(self, x: Array, i: int) -> tuple[float, NDArray, Array]:
-        where = slice(self._indptr[i], self._indptr[i + 1])
-        idx, val = self._idx[where], self._val[where]
-        return float(self._derivative(self._y[i : i + 1], np.array([val @ x[idx]]))[0]), idx, val
+        self.sum = total
+        self.d = total.data.shape[1]
+        super().__init__(component=self._row, gradient=total.exact_gradient, n=total.n, value=total.value)
 
     def _row(self, x: Array, i: int) -> Array:
-        alpha, idx, val = self._alpha(x, i)
-        out = np.zeros(self.d)
-        out[idx] = alpha * val
-        return out
-
-    def _margins(self, x: Array) -> Array:
-        return np.add.reduceat(np.append(self._val * x[self._idx], 0.0), self._indptr[:-1]) * (
-            np.diff(self._indptr) > 0
-        )
-
-    def _mean(self, x: Array) -> Array:
-        alpha = self._derivative(self._y, self._margins(x))
-        return np.bincount(self._idx, np.repeat(alpha, np.diff(self._indptr)) * self._val, self.d) / self.n
-
-    def _mean_loss(self, x: Array) -> float:
-        return float(np.mean(self._loss(self._y, self._margins(x))))
+        return self.sum.gradient(x, np.array([i]))
 
     def start_memory(self, shape: tuple[int, ...]) -> None:
         self.table = np.zeros(self.n)
 
     def renew(self, x: Array, i: int) -> Array:
         assert self.table is not None
-        alpha, idx, val = self._alpha(x, i)
+        batch = np.array([i])
+        alpha = self.sum.slopes(x, batch)
         self.n_gradients += 1
         change = np.zeros(self.d)
-        change[idx] = (alpha - self.table[i]) / self.n * val
-        self.table[i] = alpha
+        self.sum.rows.add(batch, (alpha - self.table[batch]) / self.n, change)
+        self.table[batch] = alpha
         return change

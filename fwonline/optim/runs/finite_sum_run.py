@@ -13,12 +13,13 @@ import typing
 
 import numpy as np
 from river import optim as river_optim
-from scipy import sparse
 
 from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout, memory
-from fwonline.optim.base import Optimizer, as_rows, binary_targets, check_count
-from fwonline.optim.problem.finite_sum import DenseRows, FiniteSum, ScalarLoss, ScoreLoss, SparseRows
+from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.problem.data import SparseRows, binary_targets, by_rows
+from fwonline.optim.problem.finite_sum import FiniteSum
+from fwonline.optim.problem.score_loss import ScalarLoss, ScoreLoss
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import HUGE, Method, distance_sq, move_towards
 from fwonline.optim.schedules import Harmonic, Schedule
@@ -77,9 +78,12 @@ class FiniteSumRun(MemoryRun):
         self._is_compiled = False
 
     def __getstate__(self) -> dict:
-        state = super().__getstate__()
-        state["_data"] = None  # a data set minimised over is not the model's
-        return state
+        # A data set minimised over is not the model's.
+        return {**super().__getstate__(), "_data": None, "score_loss": None}
+
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state)
+        self.score_loss = self._score_loss(self.loss)
 
     _apart = (*MemoryRun._apart, "_data", "_order", "atom", "method", "score_loss")
 
@@ -150,7 +154,8 @@ class FiniteSumRun(MemoryRun):
         if self._data is not None:
             return self._data
         live = int(self.cnt[layout.LIVE])
-        rows = SparseRows(self.rows, self.pool_idx, self.pool_val, live, self.largest)
+        start, length = np.ascontiguousarray(self.rows[:live, : memory.STAMP].T)
+        rows = SparseRows(start, length, self.pool_idx, self.pool_val, d=self.n_features, largest=self.largest)
         labels = self.duals[:live, memory.LABEL]
         return FiniteSum(rows, labels, self.score_loss, self.count_gradients, self.s.intercept)
 
@@ -426,22 +431,7 @@ def as_sum(X: typing.Any, y: ArrayLike, run: FiniteSumRun) -> FiniteSum:
     ValueError
         If shapes do not fit, or an entry is not finite.
     """
-    dense = not sparse.issparse(X)
-    if dense:
-        X = np.asarray(X)
-        X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
-    # Values that are missing or too large are named by the checks of as_rows.
-    if dense and X.ndim == 2 and max(float(X.max(initial=0.0)), -float(X.min(initial=0.0))) <= layout.LARGEST:
-        as_rows(sparse.csr_array((len(X), 1)), y)  # the checks of y
-        rows: typing.Any = DenseRows(X)
-        targets = np.ascontiguousarray(y, dtype=np.float64)
-    else:
-        (indptr, idx, val, targets), _ = as_rows(X, y)
-        table = np.full((len(targets), 3), -1, dtype=np.int64)
-        table[:, memory.START], table[:, memory.LENGTH] = indptr[:-1], np.diff(indptr)
-        squares = np.concatenate([[0.0], np.cumsum(val * val)])
-        largest = math.sqrt(float(np.diff(squares[indptr]).max(initial=0.0)))
-        rows = SparseRows(table, idx, val, len(targets), largest)
-    if not rows.n:
+    data, targets = by_rows(X, y)
+    if not len(targets):
         raise ValueError("X has no rows: there is nothing to minimise")
-    return FiniteSum(rows, targets, run.score_loss, run.count_gradients)
+    return FiniteSum(data, targets, run.score_loss, run.count_gradients)

@@ -11,8 +11,8 @@ from scipy.optimize import OptimizeResult
 
 from fwonline import losses, sets
 from fwonline._kernels import layout
-from fwonline.optim.base import Optimizer, State, binary_targets, check_count
-from fwonline.optim.problem.design import design_of
+from fwonline.optim.base import Optimizer, State, check_count
+from fwonline.optim.problem.data import binary_targets, by_columns, check_targets
 from fwonline.optim.schedules import Harmonic, LineSearch
 
 if typing.TYPE_CHECKING:
@@ -111,16 +111,11 @@ class FullGradient(Optimizer):
         """
         check_count("steps", steps)
         loss = river_optim.losses.Squared() if loss is None else loss
-        design = design_of(X)
-        targets = np.ascontiguousarray(binary_targets(y) if losses.is_binary(loss) else y, dtype=np.float64)
-        n, d = design.shape
-        if targets.shape != (n,):
-            raise ValueError(f"y must have one target for each of the {n} rows of X, got shape {targets.shape}")
+        data = by_columns(X)
+        n, d = data.shape
+        targets = check_targets(binary_targets(y) if losses.is_binary(loss) else y, n)
         if not n:
             raise ValueError("X has no rows: there is nothing to minimise")
-        bad = np.flatnonzero(~(np.abs(targets) <= layout.LARGEST))
-        if bad.size:
-            raise ValueError(f"y[{bad[0]}] is {targets[bad[0]]}; expected a finite number of at most 1e100")
         if constraint.shape is not None and d != math.prod(constraint.shape):
             raise ValueError(f"{constraint} holds points of {math.prod(constraint.shape)} features, X has {d} columns")
         run = self.start(constraint, loss, seed)
@@ -128,7 +123,7 @@ class FullGradient(Optimizer):
         run.grow(np.arange(d))
         if x0 is not None:
             run.set_weights(x0)
-        run.attach(design, targets, np.zeros(n))
+        run.attach(data, targets, np.zeros(n))
         message = self._descend(run, steps, callback, tol)
         spent = self.n_gradients, self.n_exact_gradients, self.n_coefficients, self.n_lmo
         run._refresh()

@@ -13,14 +13,14 @@ import typing
 import numpy as np
 from scipy import sparse
 
-from fwonline import _loaded, losses, sets
+from fwonline import _loaded, sets
 from fwonline._kernels import layout, memory
 from fwonline.optim.problem.active_set import ActiveSet
-from fwonline.optim.problem.design import SparseDesign
-from fwonline.optim.problem.finite_sum import ScalarLoss
+from fwonline.optim.problem.data import SparseColumns
+from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.line import Along, Line, Scheduled
 from fwonline.optim.problem.partial_oracle import Oracle, is_polytope, oracle_of
-from fwonline.optim.problem.rounding import EPS, enclose
+from fwonline.optim.problem.score_loss import ScalarLoss
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.schedules import LineSearch
 
@@ -29,7 +29,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fwonline.optim.problem.design import Design
+    from fwonline.optim.problem.data import ByColumns
     from fwonline.optim.runs.full_gradient import FullGradient
     from fwonline.sets.atoms import Atom
 
@@ -47,15 +47,12 @@ class FullRun(MemoryRun):
     optimizer: FullGradient
     is_online = True  # whether samples come and go
 
-    _sizes: tuple[Array, Array] | None = None  # of the design's columns
-
     def __init__(self, optimizer: FullGradient, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
-        self._design: Design | None = None
-        self._y = self._z = self._limit = np.zeros(0)
+        self._sum: FiniteSum | None = None
+        self._z = self._limit = np.zeros(0)
         self._oracle: Oracle | None = None
         self._rule: Along | Scheduled | None = None
-        self._functions: tuple[typing.Callable, typing.Callable] | None = None
         self.n_drop_steps = 0
         self.n_coefficients = 0
         self.is_placed = False  # whether w is a point of the set
@@ -63,18 +60,17 @@ class FullRun(MemoryRun):
     def __getstate__(self) -> dict:
         # What is made of the rest, and the data minimised over, is not the model's.
         empty = np.zeros(0)
-        made = {"_design": None, "_oracle": None, "_rule": None, "_functions": None}
-        state = {**super().__getstate__(), **made, "_y": empty, "_z": empty, "_limit": empty}
-        for name in ("is_online", "_sizes"):
-            state.pop(name, None)
+        made = {"_sum": None, "_oracle": None, "_rule": None}
+        state = {**super().__getstate__(), **made, "_z": empty, "_limit": empty}
+        state.pop("is_online", None)
         return state
 
-    _apart = (*MemoryRun._apart, "_design", "_oracle", "_rule", "_functions", "_y", "_z", "_limit")
+    _apart = (*MemoryRun._apart, "_sum", "_oracle", "_rule", "_z", "_limit")
 
     def _check_arrays(self) -> None:
         super()._check_arrays()
-        self._design = self._oracle = self._rule = self._functions = None
-        self._y = self._z = self._limit = np.zeros(0)
+        self._sum = self._oracle = self._rule = None
+        self._z = self._limit = np.zeros(0)
         _loaded.count(self, "n_drop_steps")
         _loaded.count(self, "n_coefficients")
         self._check_num(layout.W_SCALE, 1.0, 1.0)
@@ -98,17 +94,10 @@ class FullRun(MemoryRun):
 
     def _taken_out(self, new, holes, movers) -> None:
         super()._taken_out(new, holes, movers)
-        self._oracle = self._design = None
+        self._oracle = self._sum = None
 
     def _dimension_changed(self, tail: Array) -> None:
-        self._oracle = self._design = None
-
-    @property
-    def functions(self) -> tuple[typing.Callable, typing.Callable]:
-        """Value and derivative of the loss, over arrays."""
-        if self._functions is None:
-            self._functions = losses.vector_loss(self.loss)
-        return self._functions
+        self._oracle = self._sum = None
 
     @property
     def rule(self) -> Along | Scheduled:
@@ -138,38 +127,38 @@ class FullRun(MemoryRun):
             slot, at, idx, val, indptr[i], indptr[i + 1], y[i], 0.0, largest,
         )  # fmt: skip
         self.cnt[layout.N_GRADIENTS] += 1
-        self._design = None
+        self._sum = None
 
     def _moves(self):
         for _ in range(self.optimizer.steps):
             yield
 
     @property
-    def design(self) -> Design:
-        """The data minimised over; online the memory, turned to columns when it is asked for first after a sample."""
-        if self._design is None:
+    def sum(self) -> FiniteSum:
+        """The sum that is minimised; online over the memory, turned to columns when it is asked for after a sample."""
+        if self._sum is None:
             self._prepare()
-        return typing.cast("Design", self._design)
+        return typing.cast("FiniteSum", self._sum)
 
     def _prepare(self) -> None:
-        live = int(self.cnt[layout.LIVE])
+        live = self.s.live
         start, length = self.rows[:live, memory.START], self.rows[:live, memory.LENGTH]
         indptr = np.concatenate([[0], np.cumsum(length)])
         where = np.repeat(start - indptr[:-1], length) + np.arange(indptr[-1])
         X = sparse.csr_array(
             (self.pool_val[where], self.pool_idx[where].astype(np.int64), indptr), shape=(live, self.n_features)
         )
-        self.attach(SparseDesign(X), self.duals[:live, memory.LABEL], self.duals[:live, memory.LARGEST_VALUE])
+        self.attach(SparseColumns(X), self.duals[:live, memory.LABEL], self.duals[:live, memory.LARGEST_VALUE])
 
-    def attach(self, design: Design, y: Array, largest: Array) -> None:
+    def attach(self, data: ByColumns, y: Array, largest: Array) -> None:
         """Work on these samples from now on."""
-        self._design, self._y, self._sizes = design, y, None
+        self._sum = FiniteSum(data, y, ScalarLoss(self.loss))
         # Beyond this a derivative times its sample could not be summed (see layout.LARGEST).
         self._limit = layout.LARGEST / np.maximum(largest / layout.LARGEST, 1.0 / layout.LARGEST)
         self._refresh()
 
     def _refresh(self) -> None:
-        self._z = self.design.times(self.v[: self.n_features])
+        self._z = self.sum.columns.times(self.v[: self.n_features])
 
     def set_weights(self, x0) -> None:
         super().set_weights(x0)
@@ -179,7 +168,7 @@ class FullRun(MemoryRun):
 
     def _derivatives(self) -> Array:
         """alpha_i = f'(y_i, z_i)."""
-        alpha = self.functions[1](self._y, self._z + self.num[layout.INTERCEPT])
+        alpha = self.sum.loss.derivative(self.sum.y, self._z + self.num[layout.INTERCEPT])
         self.cnt[layout.N_GRADIENTS] += len(alpha)
         return np.clip(np.nan_to_num(alpha, nan=0.0), -self._limit, self._limit)
 
@@ -187,13 +176,13 @@ class FullRun(MemoryRun):
         """The whole of X^T alpha / n."""
         self.cnt[layout.N_EXACT] += 1
         self.n_coefficients += self.n_features
-        return self.design.transposed(alpha) / len(alpha)
+        return self.sum.columns.transposed(alpha) / len(alpha)
 
     def some_of_gradient(self, alpha: Array, columns: NDArray[np.int64]) -> Array:
         """X^T alpha / n at these coordinates, and nothing said of the others."""
         self.n_coefficients += len(columns)
         g = np.zeros(self.n_features)
-        g[columns] = self.design.some(columns, alpha) / len(alpha)
+        g[columns] = self.sum.columns.some(columns, alpha) / len(alpha)
         return g
 
     def _pick(self) -> NDArray[np.int64] | None:
@@ -211,7 +200,7 @@ class FullRun(MemoryRun):
         """One step, unless the gap that it certifies first is at most tol; answers whether it was."""
         if self.n_features == 0:
             return False
-        if self._design is None:
+        if self._sum is None:
             self._prepare()
         if self.cnt[layout.T] % FRESH == FRESH - 1:
             self._refresh()
@@ -237,7 +226,7 @@ class FullRun(MemoryRun):
     def _go(self, slope: float, limit: float, q: Array, dist_sq: Callable[[], float]) -> float:
         """The step along a direction d with X d = q."""
         z = self._z + self.num[layout.INTERCEPT]
-        gamma = self.rule.gamma(int(self.cnt[layout.T]), Line(slope, limit, self._y, z, q, dist_sq))
+        gamma = self.rule.gamma(int(self.cnt[layout.T]), Line(slope, limit, self.sum.y, z, q, dist_sq))
         self.num[layout.GAMMA] = gamma
         self.cnt[layout.T] += 1
         return gamma
@@ -272,25 +261,8 @@ class FullRun(MemoryRun):
         alpha = self._derivatives()
         g = self.gradient(alpha)
         s = self.best(g, None)
-        y, w, z = self._y, self.v[: self.n_features], self._z + self.num[layout.INTERCEPT]
-        if self._sizes is None:
-            self._sizes = self.design.largest(), self.design.counts()
-        largest, terms = self._sizes
-        error = (w.size + 2.0) * EPS * float(largest @ np.abs(w))
-        f = ScalarLoss(self.loss)
-        steepest = f.steepest(y, z, error)
-        return enclose(
-            f.value(y, z),
-            float(g @ w - s.dot(g)),
-            steepest=steepest,
-            error=error,
-            size=f.sensitivity(y, z, steepest),
-            gradient=g,
-            gradient_error=float(np.linalg.norm((terms + 8.0) * EPS * largest)) * float(np.mean(np.abs(alpha))),
-            w=w,
-            atom=s.to_dense(),
-            diameter=self.constraint.diameter(w.shape),
-        )
+        w, z = self.v[: self.n_features], self._z + self.num[layout.INTERCEPT]
+        return self.sum.enclose(w, z, alpha, g, s, self.constraint.diameter(w.shape))
 
 
 class ForwardRun(FullRun):
@@ -304,7 +276,7 @@ class ForwardRun(FullRun):
         self.num[layout.GAP] = slope
         if picked is None and slope <= tol:
             return True
-        image = self.design.image(s)
+        image = self.sum.columns.image(s)
         w = self.v[: self.n_features]
         gamma = self._go(slope, 1.0, image - self._z, lambda: distance_sq(w, s))
         if gamma > 0.0:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fwonline import _loaded, sets
 from fwonline._kernels import layout, memory, scores
-from fwonline.optim.problem.finite_sum import Softmax
+from fwonline.optim.problem.score_loss import Softmax
 from fwonline.optim.runs.finite_sum_run import FiniteSumRun
 from fwonline.optim.runs.run import small
 
