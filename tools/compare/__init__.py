@@ -1,0 +1,1 @@
+"""The results of two trees of this library, compared to the bit."""

@@ -1,0 +1,3 @@
+from tools.compare.cli import main
+
+raise SystemExit(main())
