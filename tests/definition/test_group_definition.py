@@ -129,15 +129,15 @@ def test_what_is_lost_is_told_before_the_brokers_are_asked():
 
     class Consumer:
         def poll(self, timeout_ms):
-            source._notes.put({one})
+            source._assignment.put({one})
             return {}
 
         def group_metadata(self):
             raise SourceError("the brokers say no")
 
     source, one = KafkaGroupSource("t", "127.0.0.1:1", group="g"), TopicPartition("t", 0)
-    source._consumer, source._is_member = Consumer(), True
-    source._ours, source._offsets = {"t[0]": (one,)}, {one: 3}
+    source._consumer, source._is_subscribed = Consumer(), True
+    source._assigned, source._offsets = {"t[0]": (one,)}, {one: 3}
     assert source.poll() == PollResult(lost=True)
     with pytest.raises(SourceError, match="say no"):
         source.poll()
@@ -159,9 +159,9 @@ def test_nothing_is_committed_under_another_membership_or_none(now):
 
     source = KafkaGroupSource("t", "127.0.0.1:1", group="g")
     source._consumer = Consumer()
-    source._ours = {"t[0]": (TopicPartition("t", 0),)}
+    source._assigned = {"t[0]": (TopicPartition("t", 0),)}
     member = {"generation_id": 5, "member_id": "m"} if now else {}
-    source._membership = ConsumerGroupMetadata("g", **member)
+    source._member = ConsumerGroupMetadata("g", **member)
     with pytest.raises(PartitionsLost):
         source.commit({"t[0]": CommittedOffsets({"t[0]": 3}, "note")})
     assert source.lags() == {}  # all was let go

@@ -30,7 +30,7 @@ def pair(real_kafka, make_topic, tmp_path):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    monkeypatch.setattr("fwonline.stream.kafka.group._STRANDED", 0.3)
+    monkeypatch.setattr("fwonline.stream.kafka.group._REBALANCE", 0.3)
 
 
 @contextlib.contextmanager
@@ -288,7 +288,7 @@ def test_offsets_of_one_topic_set_by_hand_are_refused(pair, real_kafka):
     with contextlib.closing(real_kafka.admin()) as admin:
         admin.alter_group_offsets(pair.group, {TopicPartition(pair.topics[1], 2): OffsetAndMetadata(0, "", -1)})
     for one in (learn, places):
-        with pytest.raises(SourceError, match=r"\[2\]: expected the same note beside the group's offsets, found diff"):
+        with pytest.raises(SourceError, match=r"\[2\]: expected the same metadata with the group's offsets, found"):
             one(pair)
     with contextlib.closing(real_kafka.admin()) as admin:  # as if all had been set
         told = admin.list_group_offsets(pair.group)[pair.group]

@@ -12,8 +12,10 @@ from kafka.errors import KafkaConnectionError, RetriableError
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 
+from fwonline.exceptions import SourceError
+from fwonline.stream import KafkaSink, KafkaSource
 from fwonline.stream.kafka import compat
-from fwonline.stream.kafka.compat import look_up_calmly, net_client
+from fwonline.stream.kafka.compat import kafka_python, network_client
 
 
 def test_the_coordinator_is_looked_up_once_in_a_while():
@@ -24,7 +26,7 @@ def test_the_coordinator_is_looked_up_once_in_a_while():
         return Future().success("coordinator-1")
 
     coordinator = SimpleNamespace(lookup_coordinator=lookup, _find_coordinator_future=None)
-    look_up_calmly(SimpleNamespace(_coordinator=coordinator, config={"retry_backoff_ms": 50}))
+    compat._pace_coordinator_lookup(SimpleNamespace(_coordinator=coordinator, config={"retry_backoff_ms": 50}))
     answers = [coordinator.lookup_coordinator() for _ in range(100)]
     assert len(asked) == 1
     assert answers[0].value == "coordinator-1"
@@ -37,18 +39,27 @@ def test_the_coordinator_is_looked_up_once_in_a_while():
 def test_who_asks_while_an_answer_is_under_way_waits_for_the_same():
     pending = Future()
     coordinator = SimpleNamespace(lookup_coordinator=lambda: pending, _find_coordinator_future=pending)
-    look_up_calmly(SimpleNamespace(_coordinator=coordinator, config={"retry_backoff_ms": 50}))
+    compat._pace_coordinator_lookup(SimpleNamespace(_coordinator=coordinator, config={"retry_backoff_ms": 50}))
     assert [coordinator.lookup_coordinator() for _ in range(3)] == [pending] * 3
 
 
-def test_a_consumer_of_another_build_is_left_as_it_is():
-    consumer = SimpleNamespace(config={})
-    look_up_calmly(consumer)
-    assert vars(consumer) == {"config": {}}
+@pytest.mark.parametrize("version", ["3.0.11", "3.0.12", "3.0.99"])
+def test_versions_that_were_read_are_used(version, monkeypatch):
+    monkeypatch.setattr("kafka.__version__", version)
+    assert kafka_python().__version__ == version
+
+
+@pytest.mark.parametrize("version", ["2.0.2", "3.0.10", "3.1.0", "3.1.0rc1", "4.0.0"])
+def test_versions_that_were_not_read_are_refused(version, monkeypatch):
+    monkeypatch.setattr("kafka.__version__", version)
+    with pytest.raises(SourceError, match=rf"3\.0\.11 or later, before 3\.1, found {version}: pip install"):
+        KafkaSource("t")
+    with pytest.raises(SourceError, match=rf"found {version}: pip install"):
+        KafkaSink("t")
 
 
 def a_client(delay):
-    client = object.__new__(net_client())
+    client = object.__new__(network_client())
     updates = []
     cluster = SimpleNamespace(request_update=lambda: updates.append("asked"))
     client._manager = SimpleNamespace(connection_delay=lambda node: delay, cluster=cluster)
@@ -60,7 +71,7 @@ def test_a_producer_waits_for_a_leader_that_is_away_and_asks_who_leads_now():
     assert client.connection_delay(1) == pytest.approx(30.0)  # which the producer takes for milliseconds
     assert updates == ["asked"]
     client, updates = a_client(delay=20.0)
-    assert client.connection_delay(1) == 1000 * compat._LOOK  # another node may lead by then
+    assert client.connection_delay(1) == 1000 * compat._POLL_INTERVAL  # another node may lead by then
     client, updates = a_client(delay=0)
     assert (client.connection_delay(1), updates) == (0, [])
 
@@ -83,7 +94,7 @@ def test_the_consumers_of_this_kafka_python_are_calmed(kafka):
     consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap, group_id="calm", **kafka.consumer)
     try:
         before = consumer._coordinator.lookup_coordinator
-        look_up_calmly(consumer)
+        compat._pace_coordinator_lookup(consumer)
         assert consumer._coordinator.lookup_coordinator is not before
         assert consumer.config["retry_backoff_ms"] > 0
         assert hasattr(consumer._coordinator, "_find_coordinator_future")

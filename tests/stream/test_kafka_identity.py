@@ -13,7 +13,8 @@ import pytest
 
 from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.stream import KafkaSource
-from fwonline.stream.kafka.identity import KnownTopics, topic_id
+from fwonline.stream.kafka.compat import Metadata
+from fwonline.stream.kafka.identity import TopicIdentity
 
 CURE = "Start over"
 
@@ -32,50 +33,49 @@ class Message(NamedTuple):
 
 def cluster(**ids):
     known = {name: uuid.UUID(int=number) for name, number in ids.items()}
-    return SimpleNamespace(topic_id=known.get)
+    return Metadata(SimpleNamespace(topic_id=known.get))
 
 
 HERE = TP("t", 0)
 
 
 def test_an_id_is_shown_as_kafka_shows_it_and_may_be_missing():
-    assert topic_id(cluster(t=1), "t") == "AAAAAAAAAAAAAAAAAAAAAQ"
-    assert topic_id(cluster(t=0), "t") is None  # what a broker says of a topic that it does not know
-    assert topic_id(cluster(), "t") is None
-    assert topic_id(SimpleNamespace(), "t") is None  # a client that knows of none
+    assert cluster(t=1).topic_id("t") == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert cluster(t=0).topic_id("t") is None  # what a broker says of a topic that it does not know
+    assert cluster().topic_id("t") is None
 
 
 def test_a_topic_is_known_by_its_id():
-    known = KnownTopics("error", CURE)
+    known = TopicIdentity("error", CURE)
     known.learn(cluster(t=1), ["t"])
     state = known.state({HERE: 3})
     assert state == {"t": {"id": "AAAAAAAAAAAAAAAAAAAAAQ", "last": {}}}
 
-    again = KnownTopics("error", CURE)
-    ids = again.expect("s", json.loads(json.dumps(state)), [HERE])
-    again.check_ids(cluster(t=1), ids)
-    again.check_ids(cluster(), ids)  # a broker that tells none
-    assert again.doubtful(cluster(t=1), ids, {HERE: 0}) == {}
+    again = TopicIdentity("error", CURE)
+    ids = again.restore("s", json.loads(json.dumps(state)), [HERE])
+    again.check(cluster(t=1), ids)
+    again.check(cluster(), ids)  # a broker that tells none
+    assert again.unproven(cluster(t=1), ids, {HERE: 0}) == {}
     with pytest.raises(SourceError, match=r"^t: this is not the topic .* its id is A+g, and was A+Q. .* Start over$"):
-        again.check_ids(cluster(t=2), ids)
+        again.check(cluster(t=2), ids)
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_without_ids_it_is_known_by_the_last_message_read(is_whole):
-    known = KnownTopics("error", CURE)
+    known = TopicIdentity("error", CURE)
     batch = [Message(offset, b"%d" % offset) for offset in (0, 1, 3, 4)]
-    known.begin(HERE, batch)
+    known.begin_batch(HERE, batch)
     if is_whole:
-        known.end(HERE, batch)
+        known.end_batch(HERE, batch)
     state = known.state({HERE: 5 if is_whole else 4})
     at = 4 if is_whole else 3
     assert state["t"]["last"]["0"][0] == at
 
-    again = KnownTopics("error", CURE)
-    ids = again.expect("s", state, [HERE])
+    again = TopicIdentity("error", CURE)
+    ids = again.restore("s", state, [HERE])
     assert again.state({HERE: 5}) == state  # nothing read yet, nothing forgotten
-    assert again.doubtful(cluster(t=1), ids, {HERE: 0}) == {HERE: at}  # brokers that tell ids by now
-    assert again.doubtful(cluster(), ids, {HERE: at + 1}) == {}  # deleted since
+    assert again.unproven(cluster(t=1), ids, {HERE: 0}) == {HERE: at}  # brokers that tell ids by now
+    assert again.unproven(cluster(), ids, {HERE: at + 1}) == {}  # deleted since
     again.compare({HERE: Message(at, b"%d" % at)})
     for other in (Message(at, b"5"), Message(at, b"%d" % at, None), Message(at, b"%d" % at, timestamp=2)):
         with pytest.raises(SourceError, match=rf"^t\[0\]@{at}: the message there is not the one that was"):
@@ -86,10 +86,10 @@ def test_without_ids_it_is_known_by_the_last_message_read(is_whole):
 
 
 def test_what_compaction_took_out_proves_nothing():
-    known = KnownTopics("allow", CURE)
-    known.begin(HERE, [Message(7)])
-    again = KnownTopics("allow", CURE)
-    again.expect("s", known.state({HERE: 8}), [HERE])
+    known = TopicIdentity("allow", CURE)
+    known.begin_batch(HERE, [Message(7)])
+    again = TopicIdentity("allow", CURE)
+    again.restore("s", known.state({HERE: 8}), [HERE])
     again.compare({HERE: None})
     again.compare({HERE: Message(9)})
     with pytest.raises(SourceError, match="the message there is not the one that was read"):
@@ -112,7 +112,7 @@ def test_what_compaction_took_out_proves_nothing():
 )
 def test_an_identity_that_is_none_is_refused(state):
     with pytest.raises(CheckpointError, match=r"^s: what the state says of its topics cannot be read"):
-        KnownTopics("error", CURE).expect("s", state, [HERE])
+        TopicIdentity("error", CURE).restore("s", state, [HERE])
 
 
 # -- against a broker

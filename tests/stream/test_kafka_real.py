@@ -113,7 +113,7 @@ def test_messages_that_were_deleted_unread_end_the_stream(real_kafka, make_topic
 def test_partitions_added_later_are_read_from_their_beginning(real_kafka, make_topic, monkeypatch):
     from kafka.admin import NewPartitions
 
-    monkeypatch.setattr("fwonline.stream.kafka.source._CHORES", 0.5)
+    monkeypatch.setattr("fwonline.stream.kafka.reader.KafkaReader._maintenance_every", 0.5)
     topic = make_topic(1)
     write(real_kafka, topic, [1])
     source = KafkaSource(topic, real_kafka.bootstrap, "y", start="latest", client={"metadata_max_age_ms": 500})
@@ -180,7 +180,7 @@ def test_the_stream_waits_for_a_broker_that_falls_and_goes_on(real_kafka, make_t
 def test_a_broker_that_stays_away_ends_the_stream_after_its_patience(real_kafka, monkeypatch):
     if not isinstance(real_kafka, RealCluster):
         pytest.skip("needs a broker that may be killed")
-    monkeypatch.setattr("fwonline.stream.kafka.source._CHORES", 0.5)
+    monkeypatch.setattr("fwonline.stream.kafka.reader.KafkaReader._maintenance_every", 0.5)
     with RealCluster() as cluster:
         cluster.create_topic("t")
         source = KafkaSource("t", cluster.bootstrap, patience=2)

@@ -43,7 +43,7 @@ def begun(monkeypatch):
 
     def begin(**answers):
         settings = ClientSettings({}, KafkaProducer.DEFAULT_CONFIG)
-        transaction = KafkaTransaction(["127.0.0.1:1"], "g", settings, timeout=0.3, endurance=100.0)
+        transaction = KafkaTransaction(["127.0.0.1:1"], "g", settings, timeout=0.3, patience=100.0)
         told = []
         transaction.on_abort.append(lambda: told.append("forget"))
         monkeypatch.setattr(transaction, "_connect", lambda: setattr(transaction, "_producer", Producer(**answers)))
@@ -82,23 +82,23 @@ def test_a_commit_that_is_refused_is_taken_back(begun):
 
 def test_what_is_written_after_a_failure_counts_for_nothing(begun):
     transaction, told = begun()
-    assert transaction.survives(KafkaTimeoutError("away"))
+    assert transaction.tolerates(KafkaTimeoutError("away"))
     assert transaction.producer() is None
     with pytest.raises(PartitionsLost):
         transaction.commit({}, None)
     assert told == ["forget"]
     assert transaction.producer() is not None
-    assert not transaction.survives(MessageSizeTooLargeError())  # which no other transaction would take either
+    assert not transaction.tolerates(MessageSizeTooLargeError())  # which no other transaction would take either
 
 
 def test_failures_in_a_row_end_after_a_while_and_others_do_not(begun, clock):
     transaction, _ = begun()
     for _ in range(3):
-        assert transaction.survives(IllegalStateError())
+        assert transaction.tolerates(IllegalStateError())
         clock.now += 45.0
-    assert not transaction.survives(IllegalStateError())
+    assert not transaction.tolerates(IllegalStateError())
     clock.now += 1000.0  # long past: another trouble
-    assert transaction.survives(IllegalStateError())
+    assert transaction.tolerates(IllegalStateError())
 
 
 def test_a_trouble_without_an_end_is_an_error(begun, clock):

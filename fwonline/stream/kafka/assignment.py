@@ -1,51 +1,49 @@
-"""What a consumer group decides, from the thread that is told to the thread that asks."""
+"""The assignment of partitions, passed from kafka-python's thread to the one that polls."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
 
-__all__ = ["Notes"]
+__all__ = ["Assignment"]
 
 
-class Notes:
-    """What the group decided, written down by kafka-python's own thread and read by ours."""
+class Assignment:
+    """What the last rebalance assigned; `pending` until it is taken."""
 
     def __init__(self) -> None:
+        self.pending = False
+        self._partitions: set[Any] | None = None
         self._lock = threading.Lock()
-        self._is_new = False
-        self._assigned: set[Any] | None = None
 
-    def __bool__(self) -> bool:
-        return self._is_new
-
-    def put(self, assigned: set[Any] | None) -> None:
+    def put(self, partitions: set[Any] | None) -> None:
+        """Set the partitions assigned; None while they are revoked and no others are assigned yet."""
         with self._lock:
-            self._is_new, self._assigned = True, assigned
-
-    def put_back(self, assigned: set[Any] | None) -> None:
-        """Note once more what was taken, unless the group has decided anew since."""
-        with self._lock:
-            if not self._is_new:
-                self._is_new, self._assigned = True, assigned
+            self.pending, self._partitions = True, partitions
 
     def take(self) -> set[Any] | None:
-        """Return the partitions assigned last, None where all were taken away and no others are there yet."""
+        """Return the partitions assigned last."""
         with self._lock:
-            self._is_new = False
-            return self._assigned
+            self.pending = False
+            return self._partitions
+
+    def put_back(self, partitions: set[Any] | None) -> None:
+        """Make what was taken pending again, unless there was another rebalance since."""
+        with self._lock:
+            if not self.pending:
+                self.pending, self._partitions = True, partitions
 
     def listener(self) -> Any:
+        """Return the listener for kafka-python. It only takes notes: brokers cannot be asked in its thread."""
         from kafka import ConsumerRebalanceListener
 
-        notes = self
+        put = self.put
 
         class Listener(ConsumerRebalanceListener):
-            # Called on the thread that a question to the brokers would wait for.
             def on_partitions_revoked(self, revoked: Any) -> None:
-                notes.put(None)
+                put(None)
 
             def on_partitions_assigned(self, assigned: Any) -> None:
-                notes.put(set(assigned))
+                put(set(assigned))
 
         return Listener()

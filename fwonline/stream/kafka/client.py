@@ -1,9 +1,7 @@
-"""What the source and the sinks share: addresses, client settings with their secrets, a connection within a time."""
+"""What sources and sinks share: addresses, client settings with their secrets, a connection within a time limit."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import math
 import os
 import time
@@ -12,54 +10,21 @@ from types import MappingProxyType
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.kafka.compat import net_client
+from fwonline.stream.kafka.compat import Metadata, connection_errors, network_client
 from fwonline.stream.records import listed
 
-__all__ = ["ClientSettings", "Deadline", "addresses", "connect", "kafka_python", "wait_for"]
+__all__ = ["ClientSettings", "Deadline", "addresses", "connect"]
 
-# One attempt to connect is no longer than this, so that a stream that is asked to end while it waits for a broker ends
-# soon.
-_ATTEMPT = 2.0
+_ATTEMPT = 2.0  # seconds of one attempt to connect, so that a stream that is closed meanwhile ends soon
 _SECRET_WORDS = ("password", "secret", "token")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _NO_PROTOCOL = f"client: expected a security_protocol among {listed(_PROTOCOLS)}"
-# Given to every client, unless the user's settings say otherwise: a broker that comes back is met within a second (30 s
-# by default).
+# Given to every client unless the user's settings differ: a broker that returns is met within a second (default: 30 s).
 _DEFAULTS = {"reconnect_backoff_max_ms": 1000}
 # What the source and the sinks decide themselves.
-_OURS = frozenset(
-    {
-        "acks",
-        "auto_offset_reset",
-        "bootstrap_servers",
-        "bootstrap_timeout_ms",
-        "consumer_timeout_ms",
-        "enable_auto_commit",
-        "group_id",
-        "kafka_client",
-        "key_deserializer",
-        "key_serializer",
-        "transactional_id",
-        "value_deserializer",
-        "value_serializer",
-    }
-)
-
-
-def kafka_python() -> Any:
-    """Return the module `kafka`.
-
-    Raises
-    ------
-    SourceError
-        When kafka-python is not installed.
-
-    """
-    try:
-        import kafka
-    except ImportError as error:
-        raise SourceError('Kafka needs kafka-python: pip install "fwonline[kafka]"') from error
-    return kafka
+_RESERVED = {"acks", "auto_offset_reset", "bootstrap_servers", "bootstrap_timeout_ms", "consumer_timeout_ms"}
+_RESERVED |= {"enable_auto_commit", "group_id", "kafka_client", "transactional_id"}
+_RESERVED |= {"key_deserializer", "key_serializer", "value_deserializer", "value_serializer"}
 
 
 def addresses(bootstrap_servers: str | Sequence[str]) -> list[str]:
@@ -83,7 +48,7 @@ def addresses(bootstrap_servers: str | Sequence[str]) -> list[str]:
 
 
 class ClientSettings:
-    """Settings passed on to kafka-python's client. They are shown by name alone, since some are secret.
+    """Settings passed on to kafka-python's client. Only their names are shown, since some values are secret.
 
     A value `{"env": "NAME"}` is read from the environment variable NAME at each connection, and kept nowhere.
 
@@ -102,37 +67,30 @@ class ClientSettings:
     """
 
     def __init__(self, settings: Mapping[str, Any] | None, known: Mapping[str, Any]) -> None:
-        self._settings = dict(settings or {})
-        for name in self._settings:
-            if name in _OURS:
+        self.given = dict(settings or {})
+        for name in self.given:
+            if name in _RESERVED:
                 raise ValueError(f"client: {name!r} is not set here: it follows from the other parameters")
             if name not in known:
-                raise ValueError(
-                    f"client: kafka-python has no setting {name!r}; it has {listed(sorted(known.keys() - _OURS), 200)}"
-                )
-        protocol = self._settings.get("security_protocol", _PROTOCOLS[0])
-        if isinstance(protocol, str) and protocol not in _PROTOCOLS:
-            # kafka-python takes any other word for PLAINTEXT
+                has = listed(sorted(known.keys() - _RESERVED), 200)
+                raise ValueError(f"client: kafka-python has no setting {name!r}; it has {has}")
+        protocol = self.given.get("security_protocol", _PROTOCOLS[0])
+        if isinstance(protocol, str) and protocol not in _PROTOCOLS:  # which kafka-python takes for PLAINTEXT
             raise ValueError(f"{_NO_PROTOCOL}, found {protocol!r}")
 
     def __repr__(self) -> str:
-        return f"<{', '.join(self._settings)}>"
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The settings as they were given, for another client of the same user."""
-        return dict(self._settings)
+        return f"<{', '.join(self.given)}>"
 
     def resolved(self) -> dict[str, Any]:
-        """Return the settings with what the environment holds.
+        """Return the settings with the environment's values.
 
         Raises
         ------
         SourceError
-            When an environment variable is not set, or no security_protocol is in it.
+            When an environment variable is not set, or holds an unknown security_protocol.
 
         """
-        resolved = {name: _from_environment(name, value) for name, value in self._settings.items()}
+        resolved = {name: _from_environment(name, value) for name, value in self.given.items()}
         if resolved.get("security_protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
             raise SourceError(f"{_NO_PROTOCOL} in the environment")
         return resolved
@@ -140,46 +98,19 @@ class ClientSettings:
     @property
     def hint(self) -> str:
         """What to look at when a connection breaks without a reason given."""
-        # Kafka answers a wrong password late, and often kafka-python sees no more of it than the closed connection.
-        return "; a wrong user or password can look like this" if "sasl_mechanism" in self._settings else ""
+        # Brokers refuse a wrong password late, and kafka-python often sees only that the connection was closed.
+        return "; a wrong user or password can look like this" if "sasl_mechanism" in self.given else ""
 
     def hide(self, text: object) -> str:
-        """Return `text` without the secrets that stand in it."""
+        """Return `text` without the secrets in it."""
         shown = str(text)
-        for name, value in self._settings.items():
+        for name, value in self.given.items():
             is_reference = isinstance(value, Mapping)
             if is_reference or any(word in name for word in _SECRET_WORDS):
                 secret = os.environ.get(value.get("env", ""), "") if is_reference else value
                 if isinstance(secret, str) and secret:
                     shown = shown.replace(secret, "***")
         return shown
-
-
-class Deadline:
-    """How long a client waits for brokers, until somebody is in a hurry."""
-
-    def __init__(self) -> None:
-        self._until = math.inf
-
-    def set(self, seconds: float) -> None:
-        """Wait no longer than so many seconds from now, whatever for; `math.inf` ends the hurry."""
-        self._until = time.monotonic() + seconds
-
-    def timeouts(self, seconds: float, longest: float) -> Iterator[float]:
-        """Yield how long to wait next, `longest` at the most, until `seconds` are over or the hurry's end is there.
-
-        Once at least: what needs no time has it.
-        """
-        end = time.monotonic() + seconds
-        left = longest
-        while left > 0.0:
-            left = max(0.0, min(end, self._until) - time.monotonic())
-            yield min(left, longest)
-
-    def check(self) -> None:
-        """Raise TimeoutError when the hurry's end is there."""
-        if time.monotonic() >= self._until:
-            raise TimeoutError("the run is to end")
 
 
 def _from_environment(name: str, value: Any) -> Any:
@@ -193,16 +124,43 @@ def _from_environment(name: str, value: Any) -> Any:
         raise SourceError(f"client.{name}: the environment variable {value['env']} is not set") from None
 
 
+class Deadline:
+    """A time after which no call may wait for brokers any more; there is none until it is set."""
+
+    def __init__(self) -> None:
+        self._at = math.inf
+
+    def set(self, seconds: float) -> None:
+        """Set it to so many seconds from now; `math.inf` removes it."""
+        self._at = time.monotonic() + seconds
+
+    def timeouts(self, seconds: float, longest: float) -> Iterator[float]:
+        """Split `seconds`, cut at the deadline, into timeouts of at most `longest`.
+
+        There is at least one, so that a call that needs no time is made.
+        """
+        end = time.monotonic() + seconds
+        left = longest
+        while left > 0.0:
+            left = max(0.0, min(end, self._at) - time.monotonic())
+            yield min(left, longest)
+
+    def check(self) -> None:
+        """Raise TimeoutError once the deadline has passed."""
+        if time.monotonic() >= self._at:
+            raise TimeoutError("the run is to end")
+
+
 def connect(
     kind: Callable[..., Any],
     options: Mapping[str, Any],
     settings: ClientSettings,
     *,
     seconds: float,
-    keep_on: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = lambda: None,
     defaults: Mapping[str, Any] = MappingProxyType({}),
-) -> tuple[Any, Any]:
-    """Return a kafka-python client and what it knows of the cluster (its `ClusterMetadata`), at least one broker.
+) -> tuple[Any, Metadata]:
+    """Return a kafka-python client that knows at least one broker, and its metadata.
 
     Parameters
     ----------
@@ -214,7 +172,7 @@ def connect(
         What the user adds.
     seconds
         How long to try.
-    keep_on
+    check
         Called many times a second while waiting; what it raises ends the attempt.
     defaults
         What the caller decides unless the user does.
@@ -222,86 +180,50 @@ def connect(
     Raises
     ------
     TimeoutError
-        When no broker answered in time; the message says what was in the way.
+        When no broker answered in time; the message has the reason.
     SourceError
-        At once, when the broker refuses who asks, or the settings cannot be used.
+        At once, when the broker refuses this client, or the settings cannot be used.
 
     """
     from kafka.errors import AuthorizationError, KafkaConfigurationError, KafkaError, SaslAuthenticationFailedError
 
+    servers = ",".join(options["bootstrap_servers"])
+    deadline = time.monotonic() + seconds
     started: list[Any] = []
 
     def start(**config: Any) -> Any:
-        started.append(net_client()(**config))
+        started.append(network_client()(**config))
         return started[-1]
 
-    servers = ",".join(options["bootstrap_servers"])
-    deadline = time.monotonic() + seconds
-    with _troubles() as troubles:
+    with connection_errors() as errors:
         while True:
             attempt_ms = 1000 * max(0.1, min(_ATTEMPT, deadline - time.monotonic()))
             try:
                 config = {**_DEFAULTS, **defaults, **settings.resolved(), **options}
                 client = kind(**config, bootstrap_timeout_ms=attempt_ms, kafka_client=start)
-                cluster = started[-1].cluster
-                # A client that was told the broker's version (`api_version`) has not asked anybody yet.
-                if wait_for(cluster.request_update(), cluster.brokers, deadline, keep_on):
-                    return client, cluster
+                metadata = Metadata(started[-1].cluster)
+                # A client whose `api_version` is given has not asked any broker yet.
+                if metadata.refresh(deadline, metadata.brokers, check):
+                    return client, metadata
             except KafkaConfigurationError as error:
                 _close(started)
                 raise SourceError(f"{servers}: {settings.hide(error)}") from None
             except KafkaError as error:
-                troubles.append(error)
+                errors.append(error)
             except BaseException:
-                # A client that was not finished holds a thread and sockets that nobody else can close.
-                _close(started)
+                _close(started)  # an unfinished client holds a thread and sockets that nobody else can close
                 raise
             _close(started)
-            for trouble in troubles:
-                if isinstance(trouble, (SaslAuthenticationFailedError, AuthorizationError)):
-                    # Asking again would change nothing but lock the account.
-                    raise SourceError(f"{servers} refuses this client: {settings.hide(trouble)}")
-            keep_on()
+            for failure in errors:
+                if isinstance(failure, (SaslAuthenticationFailedError, AuthorizationError)):
+                    # Asking again would only lock the account.
+                    raise SourceError(f"{servers} refuses this client: {settings.hide(failure)}")
+            check()
             if time.monotonic() >= deadline:
-                why = f" ({settings.hide(troubles[0])}{settings.hint})" if troubles else ""
+                why = f" ({settings.hide(errors[0])}{settings.hint})" if errors else ""
                 raise TimeoutError(f"no answer from {servers} in {seconds:g} s{why}")
 
 
-def wait_for(future: Any, answer: Callable[[], Any], deadline: float, keep_on: Callable[[], None]) -> Any:
-    """Return `answer()` when it says something or `future` is done, or what it says at the deadline.
-
-    kafka-python has a call that waits for the same, and it can wait for ever.
-    """
-    while not (said := answer()) and not future.is_done and time.monotonic() < deadline:
-        keep_on()
-        time.sleep(0.005)
-    return said or answer()
-
-
 def _close(clients: list[Any]) -> None:
-    for client in clients:
-        client.close()
-    clients.clear()
-
-
-@contextlib.contextmanager
-def _troubles() -> Iterator[list[Exception]]:
-    """Collect why connections fail, in order.
-
-    kafka-python keeps trying and in the end says only that time is up; that the password is wrong or the port closed it
-    tells its log alone.
-    """
-    found: list[Exception] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if isinstance(record.args, tuple):
-                found.extend(argument for argument in record.args if isinstance(argument, Exception))
-
-    logger = logging.getLogger("kafka.net")
-    listener = Listener(logging.WARNING)
-    logger.addHandler(listener)
-    try:
-        yield found
-    finally:
-        logger.removeHandler(listener)
+    while clients:
+        clients.pop().close()

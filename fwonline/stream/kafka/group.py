@@ -1,4 +1,4 @@
-"""Kafka topics shared out among the workers of a consumer group."""
+"""Kafka topics whose partitions a consumer group assigns to its workers."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import contextlib
 import itertools
 import math
 import time as clock
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.base import Rejected, Sample, Sink
+from fwonline.stream.base import Sink
 from fwonline.stream.group import CommittedOffsets, GroupSource, PartitionsLost, PollResult
-from fwonline.stream.kafka.assignment import Notes
-from fwonline.stream.kafka.client import ClientSettings, Deadline, wait_for
-from fwonline.stream.kafka.co_partitions import Abreast, Units, uneven, units_of
+from fwonline.stream.kafka.assignment import Assignment
+from fwonline.stream.kafka.client import ClientSettings, Deadline
+from fwonline.stream.kafka.co_partitions import GroupPartitions, TimestampAligner, group_partitions, uneven
+from fwonline.stream.kafka.compat import committed_offsets, heartbeat
+from fwonline.stream.kafka.identity import partition_name
 from fwonline.stream.kafka.merge_topic import KafkaMergeTopic
-from fwonline.stream.kafka.reader import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
+from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, one_of
 from fwonline.stream.kafka.sinks import KafkaSink
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["KafkaGroupSource"]
 
-_CHORES = 5.0  # between two looks at where quiet partitions end
-_COMMIT = 5.0  # how long one commit may take
-_COMMIT_SLICE = 1.0  # and how long one try: a commit that is repeated does no harm
-_STRANDED = 5.0  # how long the group may say nothing after it refused a commit
+# Seconds.
+_COMMIT = 5.0  # one commit
+_COMMIT_TRY = 1.0  # one try of it: a commit that is repeated does no harm
+_REBALANCE = 5.0  # for the group to assign partitions after it refused a commit; then the client is replaced
 
 
 class KafkaGroupSource(KafkaReader, GroupSource):
@@ -83,7 +85,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
 
     """
 
-    _cure = (
+    _remedy = (
         "To learn it from its beginning, give the source another group, or delete the group and its states; to go on, "
         "bring the old topic back"
     )
@@ -125,7 +127,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         if not group:
             raise ValueError("group: expected a name")
         if "partition_assignment_strategy" in (client or {}):
-            # With one that takes away a part only, what a worker holds would need another proof that it is its own.
+            # With a strategy that revokes a part only, a worker could not prove that it owns the rest.
             raise ValueError("client: 'partition_assignment_strategy' is not set here: all is given anew each time")
         self.group = group
         self.start = one_of("start", start, "earliest", "latest")
@@ -133,17 +135,15 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         if co_partitioned and len(set(self.topics)) < len(self.topics):
             raise ValueError(f"topics: expected different ones, found {listed(self.topics)}")
         self.co_partitioned = co_partitioned
-        self._ours: Units = {}  # by the name of each of our partitions, once we stand in it
-        self._waiting: Units = {}  # gained, and not stood in yet
-        self._notes = Notes()
-        self._membership: Any = None  # as whom we gained them
-        self._is_member = False
+        self._assigned: GroupPartitions = {}  # and sought
+        self._unsought: GroupPartitions = {}  # assigned, but not sought yet
+        self._assignment = Assignment()
+        self._member: Any = None  # member id and generation to which the partitions were assigned
+        self._is_subscribed = False
         self._has_joined = False  # ever
-        self._stranded = math.inf  # since when we own nothing and do not know why
-        self._torn = math.inf  # since when we are given no whole partitions
-        self._abreast = Abreast()
-        self._stops: dict[Any, float] | None = None
-        self._begins: dict[Any, int] = {}
+        self._lost_since = math.inf  # since when the group owes an assignment, after a refused commit
+        self._incomplete_since = math.inf  # since when only parts of co-partitioned topics are assigned
+        self._aligner = TimestampAligner()
         self._transaction: KafkaTransaction | None = None
         self._deadline = Deadline()
 
@@ -161,121 +161,161 @@ class KafkaGroupSource(KafkaReader, GroupSource):
             sink.join(self._transaction)
 
     def merge_topic(self, topic: str) -> KafkaMergeTopic:
-        return KafkaMergeTopic(
-            topic,
-            self.bootstrap_servers,
-            self.client.given,
-            self.timeout,
-            topics=self.topics,
-            together=self.co_partitioned,
-        )
+        options: dict[str, Any] = {"topics": self.topics, "co_partitioned": self.co_partitioned}
+        return KafkaMergeTopic(topic, self.bootstrap_servers, self.client.given, self.timeout, **options)
 
-    # -- taking part
+    # -- membership
 
     def poll(self) -> PollResult:
-        from kafka.errors import KafkaError, NoOffsetForPartitionError
+        from kafka.errors import KafkaError
 
         try:
-            if not self._is_member:
+            if not self._is_subscribed:
                 self._join()
-            try:
-                batch = self._fetch()
-            except NoOffsetForPartitionError:  # a partition nobody has read yet: where it begins is settled below
-                batch = {}
-            self._known.check(self._cluster)
-            if self._notes:
-                self._stranded = math.inf
-                # Told before the brokers are asked, who may not answer, or with what ends the stream.
-                return self._lose() if self._ours else self._settle()
-            if clock.monotonic() - self._stranded > _STRANDED:
-                self._disconnect()
-                self._stranded = math.inf
-                return self._lose()
-            if batch:
-                self._heard = clock.monotonic()
-                for tp in batch:
-                    self._ends[tp] = self._consumer.highwater(tp) or self._ends[tp]
-            else:
-                self._look_behind_messages()
-            if clock.monotonic() - self._heard > _CHORES and self._offsets:
-                self._ends |= self._consumer.end_offsets(list(self._offsets), timeout_ms=1000)
-                self._heard = clock.monotonic()
+            return self._poll()
         except Closed:
             return PollResult(lost=True)
         except (KafkaError, TimeoutError) as error:
-            if (refusal := self._refused(error)) is not None:
-                raise refusal from None
+            if (permanent := self._permanent(error)) is not None:
+                raise permanent from None
             if not self._has_joined and isinstance(error, TimeoutError):
                 raise SourceError(f"{self.name}: {error}") from None
-            self._bear(error)
+            self._tolerate(error)
             return self._lose() if self._consumer is None else PollResult()
+
+    def _poll(self) -> PollResult:
+        from kafka.errors import NoOffsetForPartitionError
+
+        try:
+            batch = self._fetch()
+        except NoOffsetForPartitionError:  # a new partition: `_take_assignment` decides where it starts
+            batch = {}
+        self._identity.check(self._metadata)
+        if self._assignment.pending:
+            self._lost_since = math.inf
+            # The loss is returned before the brokers are asked, who may not answer, or end the stream.
+            return self._lose() if self._assigned else self._take_assignment()
+        if clock.monotonic() - self._lost_since > _REBALANCE:
+            self._disconnect()
+            self._lost_since = math.inf
+            return self._lose()
+        self._note_batch(batch)
+        self._probe_quiet_brokers()
         if self.co_partitioned:
             batch = dict(sorted(batch.items(), key=lambda part: self.topics.index(part[0].topic)))
-            self._abreast.see(batch)
-        ours = {tp: partition for partition, tps in self._ours.items() for tp in tps}
-        return PollResult(items=[(ours[tp], self._part(tp, records)) for tp, records in batch.items() if tp in ours])
-
-    def _part(self, tp: Any, records: list[Any]) -> Iterator[Sample | Rejected]:
-        return self._items_of(tp, records, self._stop_of(tp))
-
-    def _stop_of(self, tp: Any) -> float:
-        return math.inf if self._stops is None else self._stops.get(tp, math.inf)
+            self._aligner.note(batch)
+        names = {tp: partition for partition, tps in self._assigned.items() for tp in tps}
+        return PollResult(items=[(names[tp], self._items_of(tp, part)) for tp, part in batch.items() if tp in names])
 
     def _fetch(self) -> dict[Any, list]:
         """Return the next messages, if there are any soon."""
         batch: dict[Any, list] = {}
-        if self._notes or (self.co_partitioned and self._abreast.hold_back(self._consumer, self._ours, self._ends)):
-            # kafka-python has to be asked once before it looks past what it must not hand out any more.
+        pending = self._assignment.pending
+        if pending or (self.co_partitioned and self._aligner.align(self._consumer, self._assigned, self._ends)):
+            # kafka-python looks past what it must not return any more only at the next call.
             batch = self._consumer.poll(timeout_ms=0)
-        return batch if batch or self._notes else self._consumer.poll(timeout_ms=1000 * SLICE)
+        return batch if batch or self._assignment.pending else self._consumer.poll(timeout_ms=1000 * POLL)
 
-    def _connect(self) -> float:
-        """Have a client; return until when what is asked next may take."""
-        if self._consumer is None:
-            options: dict[str, Any] = {"group_id": self.group}
-            if self._transaction is not None:
-                # Where the group stands is asked for when no transaction that moves it is open any more.
-                options["isolation_level"] = "read_committed"
-            if self.co_partitioned:
-                from kafka.coordinator.assignors.range import RangePartitionAssignor
+    def _open(self) -> float:
+        """Connect if need be; return the deadline for the requests that follow."""
+        if self._consumer is not None:
+            return clock.monotonic() + RECONNECT
+        options: dict[str, Any] = {"group_id": self.group}
+        if self._transaction is not None:
+            # Committed offsets are returned when no transaction that moves them is open any more.
+            options["isolation_level"] = "read_committed"
+        if self.co_partitioned:
+            from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-                # It gives whom it gives one number of a topic the same number of every other: members and partitions
-                # are counted in the same order for each topic.
-                options["partition_assignment_strategy"] = [RangePartitionAssignor]
-            return self._open(RECONNECT if self._has_joined else self.timeout, **options)
-        return clock.monotonic() + RECONNECT
+            # It assigns the partitions of one number, one of each topic, to the same member.
+            options["partition_assignment_strategy"] = [RangePartitionAssignor]
+        return self._connect(RECONNECT if self._has_joined else self.timeout, **options)
 
     def _join(self) -> None:
-        deadline = self._connect()
-        if self.co_partitioned and not self._has_joined and (said := uneven(self.topics, self._cluster)):
-            raise SourceError(said)
-        self._notes = Notes()
+        deadline = self._open()
+        if self.co_partitioned and not self._has_joined and (problem := uneven(self.topics, self._metadata)):
+            raise SourceError(problem)
+        self._assignment = Assignment()
         if self.end == "latest" and self._stops is None:
             self._stops = dict(self._ask(self._consumer.end_offsets, self._all_partitions(), deadline))
-        self._consumer.subscribe(self.topics, listener=self._notes.listener())
-        # A leader that has shared out the partitions before it is told of them does it a second time.
-        told = self._cluster.request_update()
-        wait_for(told, lambda: told.is_done, deadline, self._stop_if_closed)
-        self._heard = clock.monotonic()
-        self._has_joined = self._is_member = True
+        self._consumer.subscribe(self.topics, listener=self._assignment.listener())
+        # A leader that assigns partitions before it has their metadata does it a second time.
+        self._metadata.refresh(deadline, check=self._stop_if_closed)
+        self._last_contact = clock.monotonic()
+        self._has_joined = self._is_subscribed = True
+
+    def _all_partitions(self) -> list[Any]:
+        kind, known = self._kafka.TopicPartition, self._metadata
+        return [kind(topic, number) for topic in self.topics for number in sorted(known.partitions(topic))]
+
+    def _group_partitions(self, tps: list[Any]) -> GroupPartitions:
+        return group_partitions(tps, self.topics, co_partitioned=self.co_partitioned)
+
+    def _take_assignment(self) -> PollResult:
+        """Ask where the newly assigned partitions stand."""
+        assigned = self._assignment.take()
+        self._lose()
+        if assigned is None:  # the other members have not joined yet
+            return PollResult(lost=True)
+        try:
+            consumer, deadline = self._consumer, clock.monotonic() + self.timeout
+            member = consumer.group_metadata()
+            tps = sorted(assigned)
+            partitions = self._group_partitions(tps)
+            if assigned != set(itertools.chain.from_iterable(partitions.values())):
+                return self._await_complete(assigned, partitions)
+            self._incomplete_since = math.inf
+            begins = self._ask(consumer.beginning_offsets, tps, deadline)
+            ends = self._ask(consumer.end_offsets, tps, deadline)
+            committed = self._committed(partitions)
+            first = begins if self.start == "earliest" else ends
+            for partition, (offsets, metadata) in committed.items():
+                for tp in partitions[partition]:
+                    if metadata is None:
+                        offsets[partition_name(tp)] = first[tp]
+                    self._check_due(tp, offsets[partition_name(tp)], begins[tp], ends[tp])
+        except BaseException:
+            self._assignment.put_back(assigned)  # to be tried again
+            raise
+        self._identity.learn(self._metadata, self.topics)
+        self._begins, self._ends, self._member = begins, ends, member
+        self._last_contact = clock.monotonic()
+        self._unsought = partitions
+        return PollResult(lost=True, assigned=committed)
+
+    def _await_complete(self, assigned: set[Any], partitions: GroupPartitions) -> PollResult:
+        """Wait until all topics of co-partitions are assigned: while partitions are added, one topic is the first."""
+        now = clock.monotonic()
+        self._incomplete_since = min(self._incomplete_since, now)
+        if now - self._incomplete_since > self.timeout:
+            self._metadata.refresh(now + RECONNECT, check=self._stop_if_closed)
+            name, lacking = next((name, tp) for name, tps in partitions.items() for tp in tps if tp not in assigned)
+            raise SourceError(
+                uneven(self.topics, self._metadata)
+                or f"{self.name}: this worker was given a part of {name}, without {partition_name(lacking)}: some "
+                f"member of the group {self.group!r} reads other topics or is not co_partitioned"
+            )
+        return self._await_assignment()
 
     def _lose(self) -> PollResult:
-        self._ours.clear()
-        self._waiting.clear()
+        """Drop everything that belongs to the partitions assigned so far."""
+        self._assigned.clear()
+        self._unsought.clear()
         self._offsets.clear()
-        self._known.forget()
-        self._abreast.forget()
-        self._membership = None
+        self._identity.forget()
+        self._aligner.forget()
+        self._member = None
         if self._transaction is not None:
             self._transaction.abort()
         return PollResult(lost=True)
 
-    def _strand(self) -> None:
-        """Let go of everything; the group will say what is ours, or is asked again by a new client."""
-        self._lose()
-        self._stranded = clock.monotonic()
+    def _await_assignment(self) -> PollResult:
+        """Drop everything, until the group assigns partitions or is asked again by a new client."""
+        result = self._lose()
+        self._lost_since = clock.monotonic()
+        return result
 
-    def _refused(self, error: Exception) -> SourceError | None:
+    def _permanent(self, error: Exception) -> SourceError | None:
         from kafka.errors import InconsistentGroupProtocolError
 
         if isinstance(error, InconsistentGroupProtocolError):
@@ -283,162 +323,166 @@ class KafkaGroupSource(KafkaReader, GroupSource):
                 f"{self.name}: the group {self.group!r} has members that share out partitions in another way: this "
                 "worker, or they, take another group"
             )
-        return super()._refused(error)
-
-    def _tear(self, assigned: set[Any], units: Units) -> PollResult:
-        """Wait for whole partitions, for a while: where topics grow, one is the first."""
-        now = clock.monotonic()
-        self._torn = min(self._torn, now)
-        if now - self._torn > self.timeout:
-            told = self._cluster.request_update()
-            wait_for(told, lambda: told.is_done, now + RECONNECT, self._stop_if_closed)
-            partition, lacking = next(
-                (partition, tp) for partition, tps in units.items() for tp in tps if tp not in assigned
-            )
-            raise SourceError(
-                uneven(self.topics, self._cluster)
-                or f"{self.name}: this worker was given a part of {partition}, without {partition_name(lacking)}: some "
-                f"member of the group {self.group!r} reads other topics or is not co_partitioned"
-            )
-        self._strand()
-        return PollResult(lost=True)
+        return super()._permanent(error)
 
     def heartbeat(self) -> bool:
         from kafka.errors import KafkaError
 
         if self._consumer is None:
             return True
-        coordinator = self._consumer._coordinator
         try:
-            coordinator.poll_heartbeat()  # so that `max_poll_interval_ms` begins anew
-            called = bool(self._notes) or coordinator.need_rejoin()
+            rebalance = heartbeat(self._consumer) or self._assignment.pending
         except KafkaError:
-            called = True  # to be dealt with by `poll`
-        if called:
+            rebalance = True  # `poll` deals with it
+        if rebalance:
             for tp in self._consumer.assignment() & self._offsets.keys():
                 self._consumer.seek(tp, self._offsets[tp])
-        return called
+        return rebalance
 
     @property
     def generation(self) -> int:
-        return self._membership.generation_id
+        return self._member.generation_id
 
-    def _settle(self) -> PollResult:
-        """Deal with what the group has decided, on the thread that may ask it back."""
-        assigned = self._notes.take()
-        self._lose()
-        if assigned is None:  # the others have not come together yet
-            return PollResult(lost=True)
-        try:
-            consumer, deadline = self._consumer, clock.monotonic() + self.timeout
-            membership = consumer.group_metadata()
-            tps = sorted(assigned)
-            units = units_of(tps, self.topics, together=self.co_partitioned)
-            if assigned != set(itertools.chain.from_iterable(units.values())):
-                return self._tear(assigned, units)
-            self._torn = math.inf
-            begins = self._ask(consumer.beginning_offsets, tps, deadline)
-            ends = self._ask(consumer.end_offsets, tps, deadline)
-            gained = self._places(units)
-            first = begins if self.start == "earliest" else ends
-            for partition, place in gained.items():
-                for tp in units[partition]:
-                    if place.metadata is None:
-                        place.offsets[partition_name(tp)] = first[tp]
-                    self._check_due(tp, place.offsets[partition_name(tp)], begins[tp], ends[tp])
-        except BaseException:
-            self._notes.put_back(assigned)  # to be tried again
-            raise
-        self._known.learn(self._cluster, self.topics)
-        self._begins, self._ends, self._membership = begins, ends, membership
-        self._heard = clock.monotonic()
-        self._waiting = units
-        return PollResult(lost=True, assigned=gained)
+    def _check_generation(self) -> None:
+        """Raise PartitionsLost unless a commit would be of the generation in which the partitions were assigned.
+
+        kafka-python commits as a member of the present generation. If that is a later one, others may have learned from
+        the partitions meanwhile. And there must be one: in a transaction the coordinator takes offsets of no member.
+        """
+        if not self._is_current():
+            self._await_assignment()
+            raise PartitionsLost
+
+    def _is_current(self) -> bool:
+        if self._assignment.pending or self._consumer is None:
+            return False
+        now = self._consumer.group_metadata()
+        return bool(now == self._member and now.generation_id >= 0 and now.member_id)
+
+    # -- the assigned partitions
 
     def identity(self, partition: str) -> dict[str, Any]:
-        return self._known.state({tp: self._offsets[tp] for tp in self._ours[partition]})
+        return self._identity.state({tp: self._offsets[tp] for tp in self._assigned[partition]})
 
     def expect_identity(self, partition: str, identity: Any) -> None:
         from kafka.errors import KafkaError
 
-        tps = self._waiting[partition]
-        ids = self._known.expect(partition, identity, tps)
+        tps = self._unsought[partition]
+        ids = self._identity.restore(partition, identity, tps)
         try:
-            self._recognise(ids, {tp: self._begins[tp] for tp in tps})
+            self._check_identity(ids, {tp: self._begins[tp] for tp in tps})
         except (KafkaError, TimeoutError) as error:
-            self._bear(error)
-            self._strand()
+            self._tolerate(error)
+            self._await_assignment()
             raise PartitionsLost from None
         except Closed:
             raise PartitionsLost from None
 
     def seek(self, partition: str, offsets: dict[str, int]) -> None:
-        self._ours[partition] = tps = self._waiting.pop(partition)
+        self._assigned[partition] = tps = self._unsought.pop(partition)
         assigned = self._consumer.assignment()
         for tp in tps:
             self._offsets[tp] = offsets[partition_name(tp)]
-            if tp in assigned:  # else the group has moved on, which the next poll tells
-                # Always: a partition that was ours before keeps the position it had, behind messages of which we know
-                # nothing any more.
+            if tp in assigned:  # else there was another rebalance, which the next poll returns
+                # Always: a partition assigned once more keeps the consumer's position, behind messages that were lost.
                 self._consumer.seek(tp, self._offsets[tp])
 
-    def _look_behind_messages(self) -> None:
-        for tp in self._offsets if self.gaps == "allow" else ():
-            seen = self._consumer.position(tp, timeout_ms=0) or 0
-            self._offsets[tp] = max(self._offsets[tp], seen)
+    def position(self, partition: str) -> dict[str, int]:
+        return {partition_name(tp): self._offsets[tp] for tp in self._assigned[partition]}
 
-    # -- where the group stands
+    def at_end(self) -> bool:
+        return self._stops is not None and all(offset >= self._stops.get(tp, 0) for tp, offset in self._offsets.items())
 
-    def commit(self, places: dict[str, CommittedOffsets]) -> bool:
-        from kafka.errors import (
-            CommitFailedError,
-            FencedInstanceIdError,
-            KafkaError,
-            KafkaTimeoutError,
-            RebalanceInProgressError,
-        )
+    # -- committed offsets
 
-        if not places:
+    def commit(self, offsets: dict[str, CommittedOffsets]) -> bool:
+        if not offsets:
             return True
-        self._check_membership()
-        self._confirm(next(self._deadline.timeouts(_COMMIT_SLICE, _COMMIT_SLICE)))
-        offsets = {
-            tp: self._kafka.OffsetAndMetadata(place.offsets[partition_name(tp)], place.metadata, -1)
-            for partition, place in places.items()
-            for tp in self._ours.get(partition) or self._waiting[partition]
+        self._check_generation()
+        self._confirm_identity(next(self._deadline.timeouts(_COMMIT_TRY, _COMMIT_TRY)))
+        by_tp = {
+            tp: self._kafka.OffsetAndMetadata(committed.offsets[partition_name(tp)], committed.metadata, -1)
+            for partition, committed in offsets.items()
+            for tp in self._assigned.get(partition) or self._unsought[partition]
         }
-        if self._transaction is not None:
-            try:
-                self._transaction.commit(offsets, self._membership)
-            except PartitionsLost:
-                if self._is_membership_ours():
-                    # The group has nothing to tell us. A new membership makes sure that of the transaction nothing
-                    # can count any more, and says where the partitions stand.
-                    self._lose()
-                    self._disconnect()
-                else:
-                    self._strand()
-                raise
-            return True
-        late: Exception = KafkaTimeoutError("no time is left")
-        for seconds in self._deadline.timeouts(_COMMIT, _COMMIT_SLICE):
-            self._check_membership()
+        if self._transaction is None:
+            return self._commit(by_tp)
+        try:
+            self._transaction.commit(by_tp, self._member)
+        except PartitionsLost:
+            if self._is_current():
+                # The group has no news. A new membership makes sure that nothing of the transaction can count any
+                # more, and returns the committed offsets.
+                self._lose()
+                self._disconnect()
+            else:
+                self._await_assignment()
+            raise
+        return True
+
+    def _commit(self, offsets: dict[Any, Any]) -> bool:
+        from kafka import errors
+
+        late: Exception = errors.KafkaTimeoutError("no time is left")
+        for seconds in self._deadline.timeouts(_COMMIT, _COMMIT_TRY):
+            self._check_generation()
             try:
                 self._consumer.commit(offsets, timeout_ms=1000 * seconds)
-            except (CommitFailedError, RebalanceInProgressError, FencedInstanceIdError):
-                self._strand()
+            except (errors.CommitFailedError, errors.RebalanceInProgressError, errors.FencedInstanceIdError):
+                self._await_assignment()
                 raise PartitionsLost from None
-            except KafkaTimeoutError as error:
+            except errors.KafkaTimeoutError as error:
                 late = error
-            except KafkaError as error:
-                if (refusal := self._refused(error)) is not None:
-                    raise refusal from None
-                self._bear(error)
-                return False
+            except errors.KafkaError as error:
+                if (permanent := self._permanent(error)) is not None:
+                    raise permanent from None
+                late = error
+                break
             else:
                 return True
-        self._bear(late)
+        self._tolerate(late)
         return False
+
+    def committed(self) -> dict[str, CommittedOffsets]:
+        from kafka.errors import KafkaError
+
+        try:
+            self._open()
+            return self._committed(self._group_partitions(self._all_partitions()))
+        except (KafkaError, TimeoutError) as error:
+            if not self._last_contact and isinstance(error, TimeoutError):
+                raise SourceError(f"{self.name}: {error}") from None
+            self._tolerate(error)
+            return {}
+
+    def _committed(self, partitions: GroupPartitions) -> dict[str, CommittedOffsets]:
+        found = committed_offsets(self._consumer, itertools.chain.from_iterable(partitions.values()), _COMMIT)
+        committed = {}
+        for partition, tps in partitions.items():
+            offsets = {partition_name(tp): found[tp].offset if tp in found else 0 for tp in tps}
+            metadata = {partition_name(tp): found[tp].metadata if tp in found else None for tp in tps}
+            first, *others = set(metadata.values())
+            if others:
+                raise SourceError(
+                    f"{partition}: expected the same metadata with the group's offsets, found different ones: "
+                    f"{metadata}. Offsets were set or deleted by something else, or are of a group that was not "
+                    "co_partitioned. Reset the group's offsets and its states together, or take another group"
+                )
+            committed[partition] = CommittedOffsets(offsets, first)
+        return committed
+
+    def all_committed(self) -> bool:
+        if self._stops is None:
+            return False
+        committed = self.committed()
+        learned: dict[str, int] = {}
+        for offsets, metadata in committed.values():
+            learned |= offsets if metadata is not None else {}
+        return bool(committed) and all(
+            stop == 0 or learned.get(partition_name(tp), -1) >= stop for tp, stop in self._stops.items()
+        )
+
+    # -- ending
 
     def _stop_if_closed(self) -> None:
         super()._stop_if_closed()
@@ -449,84 +493,6 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         if self._transaction is not None:
             self._transaction.deadline.set(seconds)
 
-    def _check_membership(self) -> None:
-        """Raise PartitionsLost unless a commit would use the generation in which the partitions were assigned.
-
-        It goes out under that of the moment. A later one may have given us back a partition that others have learned of
-        meanwhile. And it must be one: in a transaction the coordinator takes offsets from who claims no membership.
-        """
-        if not self._is_membership_ours():
-            self._strand()
-            raise PartitionsLost
-
-    def _is_membership_ours(self) -> bool:
-        if self._notes or self._consumer is None:
-            return False
-        now = self._consumer.group_metadata()
-        return bool(now == self._membership and now.generation_id >= 0 and now.member_id)
-
-    def committed(self) -> dict[str, CommittedOffsets]:
-        from kafka.errors import KafkaError
-
-        try:
-            self._connect()
-            return self._places(units_of(self._all_partitions(), self.topics, together=self.co_partitioned))
-        except (KafkaError, TimeoutError) as error:
-            if not self._heard and isinstance(error, TimeoutError):
-                raise SourceError(f"{self.name}: {error}") from None
-            self._bear(error)
-            return {}
-
-    def _places(self, units: Units) -> dict[str, CommittedOffsets]:
-        # One question, so that the answers are of one moment: the coordinator changes what it knows of a group by one
-        # commit at a time.
-        asked = list(itertools.chain.from_iterable(units.values()))
-        told = self._consumer._coordinator.fetch_committed_offsets(asked, timeout_ms=1000 * _COMMIT)
-        places = {}
-        for partition, tps in units.items():
-            offsets = {partition_name(tp): told[tp].offset if tp in told else 0 for tp in tps}
-            notes = {partition_name(tp): told[tp].metadata if tp in told else None for tp in tps}
-            note, *others = set(notes.values())
-            if others:
-                raise SourceError(
-                    f"{partition}: expected the same note beside the group's offsets, found different ones: {notes}. "
-                    "Offsets were set or deleted by something else, or are of a group that was not co_partitioned. "
-                    "Reset the group's offsets and its states together, or take another group"
-                )
-            places[partition] = CommittedOffsets(offsets, note)
-        return places
-
-    def position(self, partition: str) -> dict[str, int]:
-        return {partition_name(tp): self._offsets[tp] for tp in self._ours[partition]}
-
-    def at_end(self) -> bool:
-        return self._stops is not None and all(offset >= self._stops.get(tp, 0) for tp, offset in self._offsets.items())
-
-    def all_committed(self) -> bool:
-        if self._stops is None:
-            return False
-        places = self.committed()
-        learned: dict[str, int] = {}
-        for place in places.values():
-            learned |= place.offsets if place.metadata is not None else {}
-        return bool(places) and all(
-            stop == 0 or learned.get(partition_name(tp), -1) >= stop for tp, stop in self._stops.items()
-        )
-
-    @property
-    def progress(self) -> float | None:
-        if self._stops is None or not self._ours:
-            return None
-        total = read = 0.0
-        for tp, offset in self._offsets.items():
-            stop = self._stops.get(tp, offset)
-            total += stop - self._begins[tp]
-            read += min(offset, stop) - self._begins[tp]
-        return read / total if total else 1.0
-
-    def lags(self) -> dict[str, int]:
-        return {partition_name(tp): max(0, self._ends.get(tp, 0) - offset) for tp, offset in self._offsets.items()}
-
     def close(self) -> None:
         self._closed = True
         self._lose()
@@ -535,9 +501,9 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         self._disconnect()
 
     def _disconnect(self) -> None:
-        consumer, self._consumer, self._is_member = self._consumer, None, False
-        if consumer is not None:
-            from kafka.errors import KafkaError
+        from kafka.errors import KafkaError
 
+        consumer, self._consumer, self._is_subscribed = self._consumer, None, False
+        if consumer is not None:
             with contextlib.suppress(KafkaError):
                 consumer.close(autocommit=False, timeout_ms=1000)

@@ -1,4 +1,4 @@
-"""Whether a topic is the one that was read before: topics are deleted and made anew under the same name."""
+"""Whether a topic is the one that was read before: topics are deleted and created again under the same name."""
 
 from __future__ import annotations
 
@@ -6,131 +6,124 @@ import bisect
 import hashlib
 import operator
 import time as clock
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from fwonline.exceptions import CheckpointError, SourceError
-from fwonline.stream.kafka.client import ClientSettings, connect, kafka_python
+from fwonline.stream.kafka.client import ClientSettings, connect
+from fwonline.stream.kafka.compat import Metadata, kafka_python
 
-__all__ = ["KnownTopics", "messages_at", "topic_id"]
+__all__ = ["TopicIdentity", "messages_at", "partition_name"]
 
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 _Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 _offset_of = operator.attrgetter("offset")
 
 
-class _Known(msgspec.Struct):
-    """What a state says of a topic: its id, and by partition the offset and the digest of the last message read."""
+class _State(msgspec.Struct):
+    """What a checkpoint keeps of a topic: its id; by partition, offset and digest of the last message read."""
 
     id: Annotated[str, msgspec.Meta(max_length=64)] | None = None
     last: dict[int, tuple[_Offset, _Digest]] = {}
 
 
-def topic_id(cluster: Any, topic: str) -> str | None:
-    """Return the topic's id as Kafka's tools show it; None where brokers (before 2.8) or the client know of none."""
-    ask = getattr(cluster, "topic_id", None)
-    found = None if ask is None else ask(topic)
-    if found is None or not found.int:
-        return None
-    return urlsafe_b64encode(found.bytes).decode().rstrip("=")
+def partition_name(tp: Any) -> str:
+    """Return `topic[0]`."""
+    return f"{tp.topic}[{tp.partition}]"
 
 
 def _digest(record: Any) -> str:
-    parts = (str(record.timestamp).encode(), record.key, record.value)
-    said = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        said.update(b"-" if part is None else b"%d:%b" % (len(part), part))
-    return said.hexdigest()
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (str(record.timestamp).encode(), record.key, record.value):
+        digest.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+    return digest.hexdigest()
 
 
-class KnownTopics:
-    """What a reader knows of its topics.
+class TopicIdentity:
+    """Recognises a reader's topics by their ids.
 
-    A topic is known by its id. Where brokers tell none, or a state was written when they told none, it is known by the
-    last message that was read of each partition, which must be there still.
+    If the brokers return none, or returned none when a checkpoint was written, a topic is recognised by the last
+    message that was read of each partition, which must still be there.
 
     Parameters
     ----------
     gaps
-        Whether a message that was read may be missing, as compaction leaves it: "allow" or "error".
-    cure
-        What to do about a topic that is another one.
+        "allow" if messages that were read may be missing later, as in compacted topics; else "error".
+    remedy
+        What to do when a topic is another one, for the error.
 
     Attributes
     ----------
     ids
-        Topic to its id, as it was seen first.
+        Topic to its id, as it was first seen.
     """
 
-    def __init__(self, gaps: str, cure: str) -> None:
+    def __init__(self, gaps: str, remedy: str) -> None:
         self._gaps = gaps
-        self._cure = cure
+        self._remedy = remedy
         self.ids: dict[str, str] = {}
-        self._told: dict[Any, tuple[int, str]] = {}  # partition to the last message, as a state tells it
-        self._batches: dict[Any, list[Any]] = {}  # partition to what is being read
+        self._restored: dict[Any, tuple[int, str]] = {}  # partition to its last message, from a checkpoint
+        self._batches: dict[Any, list[Any]] = {}  # partition to the batch that is being read
         self._last: dict[Any, Any] = {}  # partition to the last message of a batch that was read to its end
 
     # -- what was read
 
-    def begin(self, tp: Any, records: list[Any]) -> None:
-        """Note that these are being read."""
+    def begin_batch(self, tp: Any, records: list[Any]) -> None:
+        """Note that these messages are being read."""
         self._batches[tp] = records
 
-    def end(self, tp: Any, records: list[Any]) -> None:
-        """Note that these were read, all of them."""
+    def end_batch(self, tp: Any, records: list[Any]) -> None:
+        """Note that all of them were read."""
         self._batches.pop(tp, None)
         self._last[tp] = records[-1]
 
     def forget(self) -> None:
-        """Forget what was read of the partitions; the topics' ids stay known."""
-        self._told.clear()
+        """Forget what was read; the topics' ids stay known."""
+        self._restored.clear()
         self._batches.clear()
         self._last.clear()
 
     def state(self, offsets: Mapping[Any, int]) -> dict[str, Any]:
-        """Return what is known of partitions, each read up to an offset, as something JSON can hold."""
+        """Return what a checkpoint keeps of partitions, each read up to an offset, as something JSON can hold."""
         state: dict[str, dict[str, Any]] = {}
         for tp, due in sorted(offsets.items()):
-            known = state.setdefault(tp.topic, {"id": self.ids.get(tp.topic), "last": {}})
-            if (last := self._last_read(tp, due)) is not None:
-                known["last"][str(tp.partition)] = list(last)
+            topic = state.setdefault(tp.topic, {"id": self.ids.get(tp.topic), "last": {}})
+            batch = self._batches.get(tp, ())
+            index = bisect.bisect_left(batch, due, key=_offset_of)
+            record = batch[index - 1] if index else self._last.get(tp)
+            last = self._restored.get(tp) if record is None else (record.offset, _digest(record))
+            if last is not None:
+                topic["last"][str(tp.partition)] = list(last)
         return state
-
-    def _last_read(self, tp: Any, due: int) -> tuple[int, str] | None:
-        batch = self._batches.get(tp, ())
-        behind = bisect.bisect_left(batch, due, key=_offset_of)
-        record = batch[behind - 1] if behind else self._last.get(tp)
-        return self._told.get(tp) if record is None else (record.offset, _digest(record))
 
     # -- whether it is the same
 
-    def expect(self, name: str, state: Any, tps: Iterable[Any]) -> dict[str, str]:
-        """Take up what a state says of these partitions; return the ids that it tells of their topics.
+    def restore(self, name: str, state: Any, tps: Iterable[Any]) -> dict[str, str]:
+        """Take over what a checkpoint of `name` keeps of partitions; return their topics' ids, as far as it has them.
 
         Raises
         ------
         CheckpointError
-            When it cannot be understood.
+            When it cannot be read.
 
         """
         try:
-            told = msgspec.convert(state or {}, dict[str, _Known], strict=False)
+            topics = msgspec.convert(state or {}, dict[str, _State], strict=False)
         except msgspec.ValidationError as error:
             raise CheckpointError(f"{name}: what the state says of its topics cannot be read: {error}") from None
         ids: dict[str, str] = {}
         for tp in tps:
-            known = told.get(tp.topic, _Known())
-            if known.id is not None:
-                ids[tp.topic] = known.id
-            if (last := known.last.get(tp.partition)) is not None:
-                self._told[tp] = last
+            topic = topics.get(tp.topic, _State())
+            if topic.id is not None:
+                ids[tp.topic] = topic.id
+            if (last := topic.last.get(tp.partition)) is not None:
+                self._restored[tp] = last
         return ids
 
-    def check(self, cluster: Any) -> None:
-        """Make sure that topics have the ids that they had when they were seen first.
+    def check(self, metadata: Metadata, ids: Mapping[str, str] | None = None) -> None:
+        """Check that topics have these ids, by default those first seen, as far as the brokers return ids.
 
         Raises
         ------
@@ -138,49 +131,37 @@ class KnownTopics:
             When a topic is another one of the same name.
 
         """
-        self.check_ids(cluster, self.ids)
-
-    def check_ids(self, cluster: Any, ids: Mapping[str, str]) -> None:
-        """Make sure that topics have these ids, as far as the brokers tell.
-
-        Raises
-        ------
-        SourceError
-            As `check`.
-
-        """
-        for topic, before in ids.items():
-            now = topic_id(cluster, topic)
+        for topic, before in (self.ids if ids is None else ids).items():
+            now = metadata.topic_id(topic)
             if now is not None and now != before:
                 raise SourceError(
                     f"{topic}: this is not the topic that was read before: its id is {now}, and was {before}. It was "
-                    f"deleted and made anew. {self._cure}"
+                    f"deleted and made anew. {self._remedy}"
                 )
 
-    def learn(self, cluster: Any, topics: Iterable[str]) -> None:
-        """Note the ids of topics of which none is known yet."""
+    def learn(self, metadata: Metadata, topics: Iterable[str]) -> None:
+        """Note the ids of topics that have none yet."""
         for topic in topics:
-            if topic not in self.ids and (now := topic_id(cluster, topic)) is not None:
+            if topic not in self.ids and (now := metadata.topic_id(topic)) is not None:
                 self.ids[topic] = now
 
-    def doubtful(self, cluster: Any, ids: Mapping[str, str], begins: Mapping[Any, int]) -> dict[Any, int]:
-        """Return the partitions of which ids say nothing, and where the message stands that must still be there.
+    def unproven(self, metadata: Metadata, ids: Mapping[str, str], begins: Mapping[Any, int]) -> dict[Any, int]:
+        """Return the partitions that no id proves, each with the offset of the message that must still be there.
 
         One that was deleted since proves nothing, and is left out.
         """
         return {
-            tp: self._at(tp)
+            tp: self._last_offset(tp)
             for tp, begin in begins.items()
-            if (tp.topic not in ids or topic_id(cluster, tp.topic) is None) and self._at(tp) >= begin
+            if (tp.topic not in ids or metadata.topic_id(tp.topic) is None) and self._last_offset(tp) >= begin
         }
 
-    def _at(self, tp: Any) -> int:
-        if (record := self._last.get(tp)) is not None:
-            return int(record.offset)
-        return self._told.get(tp, (-1, ""))[0]
+    def _last_offset(self, tp: Any) -> int:
+        record = self._last.get(tp)
+        return self._restored.get(tp, (-1, ""))[0] if record is None else int(record.offset)
 
     def compare(self, found: Mapping[Any, Any]) -> None:
-        """Compare the messages that stand now, None where there is none, with those that were read.
+        """Compare the messages that are there now, None if there is none, with those that were read.
 
         Raises
         ------
@@ -189,38 +170,35 @@ class KnownTopics:
 
         """
         for tp, record in found.items():
-            at = self._at(tp)
-            place = f"{tp.topic}[{tp.partition}]@{at}"
-            last = self._last.get(tp)
-            digest = self._told[tp][1] if last is None else _digest(last)
-            if record is None or record.offset != at:
-                if self._gaps == "allow":  # compaction may have taken it out
+            offset, last = self._last_offset(tp), self._last.get(tp)
+            if record is None or record.offset != offset:
+                if self._gaps == "allow":  # compaction may have removed it
                     continue
                 what = "the message that was read there is gone"
-            elif _digest(record) == digest:
+            elif _digest(record) == (self._restored[tp][1] if last is None else _digest(last)):
                 continue
             else:
                 what = "the message there is not the one that was read"
             raise SourceError(
-                f"{place}: {what}: this is not the topic that was read before; it was deleted and made anew, or its "
-                f"messages were lost. {self._cure}"
+                f"{partition_name(tp)}@{offset}: {what}: this is not the topic that was read before; it was deleted "
+                f"and made anew, or its messages were lost. {self._remedy}"
             )
 
 
 def messages_at(
     bootstrap_servers: list[str],
     settings: ClientSettings,
-    places: Mapping[Any, int],
+    offsets: Mapping[Any, int],
     *,
     seconds: float,
-    keep_on: Callable[[], None],
+    check: Callable[[], None],
 ) -> dict[Any, Any]:
-    """Return the first message from an offset on of each partition, None where there is none, by a client of its own.
+    """Return the first message from an offset on of each partition, None if there is none, by a client of its own.
 
     Raises
     ------
     TimeoutError
-        When the brokers did not say in time.
+        When the brokers did not answer in time.
 
     """
     from kafka.errors import KafkaError
@@ -229,30 +207,25 @@ def messages_at(
     options = {
         "bootstrap_servers": bootstrap_servers,
         "enable_auto_commit": False,
-        "auto_offset_reset": "earliest",  # what was deleted meanwhile is found to be gone
+        "auto_offset_reset": "earliest",  # so that a deleted message is found to be gone
         "group_id": None,
     }
-    consumer, _ = connect(
-        kafka_python().KafkaConsumer,
-        options,
-        settings,
-        seconds=seconds,
-        keep_on=keep_on,
-        defaults={"allow_auto_create_topics": False},
-    )
+    defaults = {"allow_auto_create_topics": False}
+    kind = kafka_python().KafkaConsumer
+    consumer, _ = connect(kind, options, settings, seconds=seconds, check=check, defaults=defaults)
     found: dict[Any, Any] = {}
     try:
-        consumer.assign(list(places))
-        for tp, offset in places.items():
+        consumer.assign(list(offsets))
+        for tp, offset in offsets.items():
             consumer.seek(tp, offset)
-        while len(found) < len(places):
-            keep_on()
+        while len(found) < len(offsets):
+            check()
             if clock.monotonic() > deadline:
                 raise TimeoutError(f"no answer from {','.join(bootstrap_servers)}: which messages are there")
             for tp, records in consumer.poll(timeout_ms=200).items():
                 found.setdefault(tp, records[0])
-            for tp in places.keys() - found.keys():
-                if (consumer.position(tp, timeout_ms=0) or 0) > places[tp]:
+            for tp in offsets.keys() - found.keys():
+                if (consumer.position(tp, timeout_ms=0) or 0) > offsets[tp]:
                     found[tp] = None
             consumer.pause(*found)
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""A compacted topic on which workers show one another what they have learned."""
+"""A compacted topic on which workers publish the models of their partitions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import MergeTopic
-from fwonline.stream.kafka.client import ClientSettings, connect, kafka_python, wait_for
-from fwonline.stream.kafka.co_partitions import Units, units_of
+from fwonline.stream.kafka.client import ClientSettings, connect
+from fwonline.stream.kafka.co_partitions import GroupPartitions, group_partitions
+from fwonline.stream.kafka.compat import kafka_python
+from fwonline.stream.kafka.identity import partition_name
 
 __all__ = ["KafkaMergeTopic"]
 
-_READ = 2.0  # how long one look may take
+_READ = 2.0  # seconds that one call of `latest` may take
 _OFFSET = re.compile(rb"[0-9]{1,19}")
 
 
@@ -25,17 +27,17 @@ class KafkaMergeTopic(MergeTopic):
     Parameters
     ----------
     topic
-        A topic with `cleanup.policy=compact`, whose messages may be as long as a model is.
+        A topic with `cleanup.policy=compact`, which takes messages as long as a model.
     bootstrap_servers
-        Where.
+        Its brokers.
     settings
-        kafka-python's settings as the user gave them for the consumer; those that a producer has go to the producer.
+        kafka-python's settings, as the user gave them for the consumer; those that a producer has go to the producer.
     timeout
         Seconds within which a broker must answer.
     topics
         What the group reads: a key must name a partition of these, and an offset must not be behind its end.
-    together
-        Whether those of one number are one partition.
+    co_partitioned
+        Whether the partitions of one number, one of each topic, are one partition.
     """
 
     def __init__(
@@ -46,27 +48,28 @@ class KafkaMergeTopic(MergeTopic):
         timeout: float,
         *,
         topics: Sequence[str],
-        together: bool = False,
+        co_partitioned: bool = False,
     ) -> None:
         self.topic = topic
         self.bootstrap_servers = list(bootstrap_servers)
         self.timeout = timeout
         self.topics = tuple(topics)
-        self.together = together
-        names = "|".join(map(re.escape, ["+".join(topics)] if together else topics))
-        self._name = re.compile(rf"({names})\[(0|[1-9][0-9]{{0,8}})\]")
+        self.co_partitioned = co_partitioned
+        names = "|".join(map(re.escape, ["+".join(topics)] if co_partitioned else topics))
+        self._key = re.compile(rf"({names})\[(0|[1-9][0-9]{{0,8}})\]")
         self._kafka = kafka_python()
-        known = self._kafka.KafkaProducer.DEFAULT_CONFIG
-        self._ours = ClientSettings(settings, self._kafka.KafkaConsumer.DEFAULT_CONFIG)
-        self._theirs = ClientSettings({name: value for name, value in settings.items() if name in known}, known)
+        of_producer = self._kafka.KafkaProducer.DEFAULT_CONFIG
+        common = {name: value for name, value in settings.items() if name in of_producer}
+        self._consumer_settings = ClientSettings(settings, self._kafka.KafkaConsumer.DEFAULT_CONFIG)
+        self._producer_settings = ClientSettings(common, of_producer)
         self._producer: Any = None
         self._consumer: Any = None
+        self._metadata: Any = None  # the `Metadata` of the consumer
         self._documents: dict[str, tuple[int, bytes]] = {}
-        self._cluster: Any = None
-        self._units: Units = {}  # the partitions that are known to be there
-        self._ends: dict[str, int] = {}  # of these, as a worker counts them: one sum for what belongs together
-        self._has_looked_up = False  # amid this look
-        self._judged: dict[int, int] = {}  # by partition of this topic, up to where messages were counted
+        self._partitions: GroupPartitions = {}  # those that are known to exist
+        self._ends: dict[str, int] = {}  # their ends, the sum for co-partitioned topics
+        self._has_looked_up = False  # in this call of `latest`
+        self._counted: dict[int, int] = {}  # by partition of this topic, the offset up to which refusals were counted
 
     def publish(self, partition: str, offset: int, document: bytes) -> None:
         from kafka.errors import KafkaError
@@ -76,13 +79,12 @@ class KafkaMergeTopic(MergeTopic):
                 self._producer, _ = connect(
                     self._kafka.KafkaProducer,
                     {"bootstrap_servers": self.bootstrap_servers, "acks": "all"},
-                    self._theirs,
+                    self._producer_settings,
                     seconds=self.timeout,
                     defaults={"max_request_size": 1 << 28, "max_block_ms": int(1000 * self.timeout)},
                 )
             headers = [("offset", str(offset).encode())]
-            sent = self._producer.send(self.topic, key=partition.encode(), value=document, headers=headers)
-            sent.get(self.timeout)
+            self._producer.send(self.topic, key=partition.encode(), value=document, headers=headers).get(self.timeout)
         except (KafkaError, TimeoutError) as error:
             raise SourceError(f"{self.topic}: the model of {partition} was not taken: {error}") from None
 
@@ -91,85 +93,78 @@ class KafkaMergeTopic(MergeTopic):
 
         try:
             if self._consumer is None:
-                self._begin()
+                self._connect()
             self._has_looked_up = False
             ends = self._consumer.end_offsets(list(self._consumer.assignment()), timeout_ms=1000 * _READ)
             deadline = clock.monotonic() + _READ
             while clock.monotonic() < deadline and any(
-                (self._consumer.position(place, timeout_ms=1000) or 0) < end for place, end in ends.items()
+                (self._consumer.position(tp, timeout_ms=1000) or 0) < end for tp, end in ends.items()
             ):
                 for records in self._consumer.poll(timeout_ms=200).values():
                     for record in records:
                         self._take(record)
         except (KafkaError, TimeoutError):
-            self._disconnect()  # what is known is better than nothing; the next look begins anew
+            self._disconnect()  # what is known is better than nothing; the next call starts anew
         return self._documents
 
-    def _begin(self) -> None:
-        self._consumer, self._cluster = connect(
+    def _connect(self) -> None:
+        self._consumer, self._metadata = connect(
             self._kafka.KafkaConsumer,
             {"bootstrap_servers": self.bootstrap_servers, "enable_auto_commit": False, "group_id": None},
-            self._ours,
+            self._consumer_settings,
             seconds=self.timeout,
             defaults={"allow_auto_create_topics": False},
         )
-        self._cluster.set_topics([self.topic])
-        places = self._consumer.partitions_for_topic(self.topic)
-        if not places:
-            raise SourceError(
-                f"{','.join(self.bootstrap_servers)} has no topic {self.topic}: merge_topic must be there"
-            )
-        self._consumer.assign([self._kafka.TopicPartition(self.topic, number) for number in sorted(places)])
+        numbers = self._consumer.partitions_for_topic(self.topic)
+        if not numbers:
+            servers = ",".join(self.bootstrap_servers)
+            raise SourceError(f"{servers} has no topic {self.topic}: merge_topic must be there")
+        self._consumer.assign([self._kafka.TopicPartition(self.topic, number) for number in sorted(numbers)])
         self._consumer.seek_to_beginning()
 
     def _take(self, record: Any) -> None:
         if record.value is None:
             return
-        partition, offset, fault = self._judge(record)
-        if fault:
-            # A client that was built anew reads everything once more, and counts it once.
-            if record.offset >= self._judged.get(record.partition, 0):
-                self.n_refused += 1
-                self.refusal = f"{self.topic}[{record.partition}]@{record.offset}: {fault}"
-        # A worker that was taken for dead may have said its last word late: the offset tells.
-        elif offset >= self._documents.get(partition, (-1, b""))[0]:
-            self._documents[partition] = offset, record.value
-        self._judged[record.partition] = max(record.offset + 1, self._judged.get(record.partition, 0))
-
-    def _judge(self, record: Any) -> tuple[str, int, str]:
-        """Return partition and offset, and what is wrong with them, if anything is."""
-        told = dict(record.headers).get("offset")
         partition = (record.key or b"").decode("utf-8", "replace")
-        if self._name.fullmatch(partition) is None:
-            return "", -1, f"expected a partition of {','.join(self.topics)} for a key, found {partition[:60]!r}"
-        if told is None or _OFFSET.fullmatch(told) is None:
-            return "", -1, f"expected an offset in the header 'offset', found {told if told is None else told[:30]!r}"
-        offset = int(told)
-        if offset > self._ends.get(partition, -1) and not self._has_looked_up:
+        header: Any = dict(record.headers).get("offset")
+        if problem := self._problem(partition, header):
+            # A new client reads everything once more; each refusal is counted once.
+            if record.offset >= self._counted.get(record.partition, 0):
+                self.n_refused += 1
+                self.refusal = f"{partition_name(record)}@{record.offset}: {problem}"
+        # A fenced worker may have published late: the offset decides.
+        elif int(header) >= self._documents.get(partition, (-1, b""))[0]:
+            self._documents[partition] = int(header), record.value
+        self._counted[record.partition] = max(record.offset + 1, self._counted.get(record.partition, 0))
+
+    def _problem(self, partition: str, header: Any) -> str:
+        """Return what is wrong with a message's key and offset; else an empty text."""
+        if self._key.fullmatch(partition) is None:
+            return f"expected a partition of {','.join(self.topics)} for a key, found {partition[:60]!r}"
+        if header is None or _OFFSET.fullmatch(header) is None:
+            found = header if header is None else header[:30]
+            return f"expected an offset in the header 'offset', found {found!r}"
+        if int(header) > self._ends.get(partition, -1) and not self._has_looked_up:
             self._look_up()
-        if partition not in self._units and self._units:
-            return "", -1, f"{partition} is no partition of what the group reads"
-        if offset > self._ends.get(partition, (1 << 63) - 1):
-            return "", -1, f"{partition} ends at {self._ends.get(partition)}, and the header says offset {offset}"
-        return partition, offset, ""
+        if partition not in self._partitions and self._partitions:
+            return f"{partition} is no partition of what the group reads"
+        if int(header) > self._ends.get(partition, (1 << 63) - 1):
+            return f"{partition} ends at {self._ends.get(partition)}, and the header says offset {int(header)}"
+        return ""
 
     def _look_up(self) -> None:
-        """Ask which partitions the group's topics have and where they end. Where that cannot be seen, none is known."""
-        deadline = clock.monotonic() + _READ
-        for topic in self.topics:
-            self._cluster.add_topic(topic)
-        told = self._cluster.request_update()
-        wait_for(told, lambda: told.is_done, deadline, lambda: None)
+        """Ask which partitions the group's topics have, and their ends. None are known if the brokers do not answer."""
+        self._metadata.refresh(clock.monotonic() + _READ, topics=[self.topic, *self.topics])
         there = {
             self._kafka.TopicPartition(topic, number)
             for topic in self.topics
-            for number in self._cluster.partitions_for_topic(topic) or ()
+            for number in self._metadata.partitions(topic)
         }
-        units = units_of(sorted(there), self.topics, together=self.together)
-        self._units = {name: tps for name, tps in units.items() if there.issuperset(tps)}
-        asked = [tp for tps in self._units.values() for tp in tps]
+        partitions = group_partitions(sorted(there), self.topics, co_partitioned=self.co_partitioned)
+        self._partitions = {name: tps for name, tps in partitions.items() if there.issuperset(tps)}
+        asked = [tp for tps in self._partitions.values() for tp in tps]
         ends = self._consumer.end_offsets(asked, timeout_ms=1000 * _READ) if asked else {}
-        self._ends = {name: sum(ends[tp] for tp in tps) for name, tps in self._units.items()}
+        self._ends = {name: sum(ends[tp] for tp in tps) for name, tps in self._partitions.items()}
         self._has_looked_up = True
 
     def _disconnect(self) -> None:

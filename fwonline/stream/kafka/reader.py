@@ -1,4 +1,4 @@
-"""What every reader of Kafka shares: messages to samples, offsets that are checked, brokers that come and go."""
+"""What every reader of Kafka shares: messages to samples, checked offsets, brokers that fail and return."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
-from fwonline.stream.kafka.client import ClientSettings, addresses, connect, kafka_python, wait_for
-from fwonline.stream.kafka.compat import look_up_calmly
-from fwonline.stream.kafka.identity import KnownTopics, messages_at
-from fwonline.stream.kafka.unpacking import unpack_quickly
+from fwonline.stream.kafka.client import ClientSettings, addresses, connect
+from fwonline.stream.kafka.compat import kafka_python, patch_consumer
+from fwonline.stream.kafka.identity import TopicIdentity, messages_at, partition_name
 from fwonline.stream.records import RecordLayout, listed
 
-__all__ = ["Closed", "KafkaReader", "one_of", "partition_name"]
+__all__ = ["POLL", "RECONNECT", "Closed", "KafkaReader", "one_of"]
 
-SLICE = 0.2  # the longest wait for messages before the source looks whether it was closed
-RECONNECT = 2.0  # how long one attempt to come back may take; patience decides how many there are
-_ONE_TROUBLE = 10.0  # failures that follow one another within this time are one trouble, which patience ends
-_TRIES = 3  # failures in a row after which the client is built anew, since some of kafka-python's never heal
-_CONFIRM_AGAIN = 0.5  # after which time a topic may be another one; brokers are asked ten times a second at the most
-_CONFIRM = 1.0  # how long the brokers may take to say that a topic is still the one it was
-_TOPIC_APPEARS = 1.0  # how long a topic created a moment ago may be unknown to the broker that is asked
+# Seconds.
+POLL = 0.2  # the longest wait for messages before the source looks whether it was closed
+RECONNECT = 2.0  # one attempt to reconnect; `patience` decides how many there are
+_SAME_FAILURE = 10.0  # failures that follow one another within this time are one, which `patience` limits
+_CONFIRM_EVERY = 0.5  # between two checks of the topics' ids
+_CONFIRM = 1.0  # one such check
+_TOPIC_APPEARS = 1.0  # how long brokers may not know a topic that was created a moment ago
+# Failures in a row after which the client is replaced: some of kafka-python's never recover.
+_TRIES = 3
 
 
 class Closed(Exception):
@@ -33,13 +34,15 @@ class Closed(Exception):
 
 
 class KafkaReader:
-    """The parts of a source that do not depend on who decides which partitions it reads.
+    """The parts of a source that do not depend on who assigns its partitions.
 
-    Its parameters are those of `KafkaSource`, which says what they mean.
+    Its parameters are described at `KafkaSource`.
     """
 
     name: str
-    _cure = "To learn it from its beginning, start over"  # where a topic is not the one it was
+    #: Seconds between two looks at new partitions, the group's offsets, whether a quiet broker is alive.
+    _maintenance_every = 5.0
+    _remedy: str  # what to do about a topic that is another one of the same name
 
     def __init__(
         self,
@@ -64,22 +67,24 @@ class KafkaReader:
         self.patience = patience
         self.name = ",".join(self.topics) if name is None else name
         self.n_tombstones = 0
-        self._is_own_decode = callable(decode)
         self._expected, self._decode = (
             ("", decode) if callable(decode) else _FORMATS[one_of("decode", decode or "json", *_FORMATS)]
         )
         self._kafka = kafka_python()
         self.client = ClientSettings(client, self._kafka.KafkaConsumer.DEFAULT_CONFIG)
 
-        self._offsets: dict[Any, int] = {}  # partition to the offset due next
-        self._ends: dict[Any, int] = {}  # as last heard of
-        self._latest: Any = None  # the message yielded last
-        self._known = KnownTopics(gaps, self._cure)
-        self._confirmed = -math.inf  # when the topics were last known to be the same
+        # By partition: the offset due next, the first offset, the end as last known, the end of a bounded stream.
+        self._offsets: dict[Any, int] = {}
+        self._begins: dict[Any, int] = {}
+        self._ends: dict[Any, int] = {}
+        self._stops: dict[Any, int] | None = None
+        self._last_record: Any = None
+        self._identity = TopicIdentity(gaps, self._remedy)
+        self._confirmed = -math.inf  # when the topics' ids were checked
         self._consumer: Any = None
-        self._cluster: Any = None
+        self._metadata: Any = None  # the `Metadata` of the consumer
         self._closed = False
-        self._heard = self._chores_done = 0.0
+        self._last_contact = 0.0
         self._first_failure = self._last_failure = -math.inf
         self._failures = 0
 
@@ -88,10 +93,11 @@ class KafkaReader:
 
     # -- from messages to items
 
-    def _items_of(self, tp: Any, records: list[Any], stop: float = math.inf) -> Iterator[Sample | Rejected]:
-        """Yield what is in the messages of one partition, up to the offset `stop`; the offset due goes with them."""
+    def _items_of(self, tp: Any, records: list[Any]) -> Iterator[Sample | Rejected]:
+        """Yield the items of one partition's messages, up to the end of a bounded stream; `_offsets` goes with them."""
         offsets, item = self._offsets, self._item
-        self._known.begin(tp, records)
+        stop = math.inf if self._stops is None else self._stops.get(tp, math.inf)
+        self._identity.begin_batch(tp, records)
         for record in records:
             offset = record.offset
             if self._closed or offset >= stop:
@@ -102,12 +108,12 @@ class KafkaReader:
             if record.value is None:
                 self.n_tombstones += 1
             else:
-                self._latest = record
+                self._last_record = record
                 yield item(record)
-        self._known.end(tp, records)
+        self._identity.end_batch(tp, records)
 
     def raw(self, origin: str) -> bytes | None:
-        record = self._latest
+        record = self._last_record
         return None if record is None or origin != f"{partition_name(record)}@{record.offset}" else record.value
 
     def _item(self, record: Any) -> Sample | Rejected:
@@ -116,18 +122,17 @@ class KafkaReader:
         key = None if record.key is None else _as_text(record.key)
         try:
             fields = self._decode(record.value, headers)
-        except Exception as error:  # whatever a user's function may raise: one bad message is not the stream's end
-            why = f"`decode` failed: {error!r}" if self._is_own_decode else f"expected {self._expected}: {error}"
+        except Exception as error:  # a user's function may raise anything, and one message must not end the stream
+            why = f"expected {self._expected}: {error}" if self._expected else f"`decode` failed: {error!r}"
             return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
-        if type(fields) is not dict:  # only a user's function may answer with something else
+        if type(fields) is not dict:  # only a user's function may return something else
             why = f"expected a dict of fields from `decode`, found {type(fields).__name__}"
             return Rejected(record.value, f"{origin}: {why}", origin, key, headers)
         time = record.timestamp / 1000 if record.timestamp >= 0 else None
         return self.layout.sample(fields, record.value, origin, key, time, headers)
 
     def _check_offset(self, tp: Any, offset: int) -> None:
-        due = self._offsets[tp]
-        place = partition_name(tp)
+        due, place = self._offsets[tp], partition_name(tp)
         if offset < due:
             raise SourceError(f"{place}@{offset}: came again: {due} was due")
         if self.gaps == "error":
@@ -136,12 +141,79 @@ class KafkaReader:
                 "those written by transactions that is normal, and gaps='allow' reads them"
             )
 
-    # -- brokers that come and go
+    @property
+    def progress(self) -> float | None:
+        if self._stops is None or not self._offsets:
+            return None
+        total = read = 0
+        for tp, offset in self._offsets.items():
+            stop = self._stops.get(tp, offset)
+            total += stop - self._begins[tp]
+            read += min(offset, stop) - self._begins[tp]
+        return read / total if total else 1.0
 
-    def _bear(self, error: Exception) -> None:
-        """Live with a failure, unless failures have followed one another for too long."""
+    def lags(self) -> dict[str, int]:
+        """`lag` by partition."""
+        offsets = self._offsets.copy()
+        return {
+            partition_name(tp): max(0, end - offsets[tp])
+            for tp, end in sorted(self._ends.copy().items())
+            if tp in offsets
+        }
+
+    # -- brokers that fail and return
+
+    def _connect(self, seconds: float, **options: Any) -> float:
+        """Build a consumer that knows its topics; return the deadline for the requests that follow.
+
+        Raises
+        ------
+        TimeoutError
+            When no broker answered in time.
+
+        """
+        deadline = clock.monotonic() + seconds
+        self._consumer, self._metadata = connect(
+            self._kafka.KafkaConsumer,
+            {
+                "bootstrap_servers": self.bootstrap_servers,
+                "enable_auto_commit": False,
+                "auto_offset_reset": "none",  # any other offset would silently lose or repeat messages
+                **options,
+            },
+            self.client,
+            seconds=seconds,
+            check=self._stop_if_closed,
+            # A misspelt topic is an error, not a new topic; new partitions are found within this time.
+            defaults={"allow_auto_create_topics": False, "metadata_max_age_ms": 30_000},
+        )
+        patch_consumer(self._consumer)
+        appears = min(deadline, clock.monotonic() + _TOPIC_APPEARS)
+        self._metadata.refresh(deadline, self._knows_topics, self._stop_if_closed, self.topics)
+        while not self._knows_topics() and clock.monotonic() < appears:
+            self._metadata.refresh(appears, self._knows_topics, self._stop_if_closed)
+        if unknown := [topic for topic in self.topics if not self._metadata.partitions(topic)]:
+            raise self._missing(f"{','.join(self.bootstrap_servers)} has no topic {listed(unknown)}")
+        return max(deadline, clock.monotonic() + 1.0)
+
+    def _knows_topics(self) -> bool:
+        return all(self._metadata.partitions(topic) for topic in self.topics)
+
+    def _missing(self, what: str) -> Exception:
+        # Brokers that restart may need a while to know their topics again.
+        return TimeoutError(what) if self._last_contact else SourceError(what)
+
+    def _disconnect(self) -> None:
+        raise NotImplementedError("each kind of reader closes its consumer in its own way")
+
+    def _stop_if_closed(self) -> None:
+        if self._closed:
+            raise Closed
+
+    def _tolerate(self, error: Exception) -> None:
+        """Go on after a failure, unless failures have followed one another for longer than `patience`."""
         now = clock.monotonic()
-        if now - self._last_failure > _ONE_TROUBLE:
+        if now - self._last_failure > _SAME_FAILURE:
             self._first_failure, self._failures = now, 0
         self._last_failure = now
         if now - self._first_failure > self.patience:
@@ -152,77 +224,10 @@ class KafkaReader:
         self._failures += 1
         if self._failures % _TRIES == 0:
             self._disconnect()
-        clock.sleep(SLICE / 4)
+        clock.sleep(POLL / 4)
 
-    def _stop_if_closed(self) -> None:
-        if self._closed:
-            raise Closed
-
-    def _open(self, seconds: float, **options: Any) -> float:
-        """Build a consumer that knows its topics; return until when the rest of the beginning may take.
-
-        Raises
-        ------
-        TimeoutError
-            When no broker answered in time.
-
-        """
-        deadline = clock.monotonic() + seconds
-        self._consumer, self._cluster = connect(
-            self._kafka.KafkaConsumer,
-            {
-                "bootstrap_servers": self.bootstrap_servers,
-                "enable_auto_commit": False,
-                "auto_offset_reset": "none",  # to go on elsewhere would lose or double messages without a word
-                **options,
-            },
-            self.client,
-            seconds=seconds,
-            keep_on=self._stop_if_closed,
-            # A misspelt topic is an error, not a new topic; new partitions are found within this time.
-            defaults={"allow_auto_create_topics": False, "metadata_max_age_ms": 30_000},
-        )
-        unpack_quickly(self._consumer)
-        look_up_calmly(self._consumer)
-        self._await_topics(deadline)
-        return max(deadline, clock.monotonic() + 1.0)
-
-    def _await_topics(self, deadline: float) -> None:
-        appears = min(deadline, clock.monotonic() + _TOPIC_APPEARS)
-        wait_for(self._cluster.set_topics(self.topics), self._all_topics_known, deadline, self._stop_if_closed)
-        while not self._all_topics_known() and clock.monotonic() < appears:
-            wait_for(self._cluster.request_update(), self._all_topics_known, appears, self._stop_if_closed)
-        if unknown := [topic for topic in self.topics if not self._cluster.partitions_for_topic(topic)]:
-            raise self._missing(f"{','.join(self.bootstrap_servers)} has no topic {listed(unknown)}")
-
-    def _all_topics_known(self) -> bool:
-        return all(self._cluster.partitions_for_topic(topic) for topic in self.topics)
-
-    def _all_partitions(self) -> list[Any]:
-        """Return the partitions of all topics, as the brokers last told them."""
-        return [
-            self._kafka.TopicPartition(topic, partition)
-            for topic in self.topics
-            for partition in sorted(self._cluster.partitions_for_topic(topic) or ())
-        ]
-
-    def _missing(self, what: str) -> Exception:
-        # Brokers that come back from a fall may need a while to know again what they have.
-        return TimeoutError(what) if self._heard else SourceError(what)
-
-    def _ask(self, question: Callable[..., dict], partitions: list[Any], deadline: float) -> dict[Any, int]:
-        from kafka.errors import RetriableError
-
-        while True:
-            self._stop_if_closed()
-            try:
-                return question(partitions, timeout_ms=1000)
-            except RetriableError as error:
-                if clock.monotonic() > deadline:
-                    raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}: {error}") from None
-
-    def _refused(self, error: Exception) -> SourceError | None:
-        """Return what to raise for an error that no patience heals, else None."""
+    def _permanent(self, error: Exception) -> SourceError | None:
+        """Return what to raise for an error that waiting does not cure, else None."""
         from kafka.errors import AuthorizationError, LogTruncationError, OffsetOutOfRangeError, UnsupportedCodecError
 
         if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
@@ -235,6 +240,37 @@ class KafkaReader:
             return SourceError(f'{self.name}: {error}: pip install "fwonline[kafka]" brings every codec')
         return None
 
+    def _ask(self, question: Callable[..., dict], partitions: list[Any], deadline: float) -> dict[Any, int]:
+        from kafka.errors import RetriableError
+
+        while True:
+            self._stop_if_closed()
+            try:
+                return question(partitions, timeout_ms=1000)
+            except RetriableError as error:
+                if clock.monotonic() > deadline:
+                    raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}: {error}") from None
+
+    def _note_batch(self, batch: dict[Any, list]) -> None:
+        """Note where partitions end; without a message, what the consumer has passed."""
+        if batch:
+            self._last_contact = clock.monotonic()
+            for tp in batch:
+                self._ends[tp] = self._consumer.highwater(tp) or self._ends[tp]
+        else:
+            self._pass_gaps()
+
+    def _pass_gaps(self) -> None:
+        """Move behind offsets without a message, which compaction and transactions leave; all that came was read."""
+        for tp in self._offsets if self.gaps == "allow" else ():
+            self._offsets[tp] = max(self._offsets[tp], self._consumer.position(tp, timeout_ms=0) or 0)
+
+    def _probe_quiet_brokers(self) -> None:
+        # No messages may mean a broker that has died.
+        if clock.monotonic() - self._last_contact > self._maintenance_every and self._offsets:
+            self._ends |= self._consumer.end_offsets(list(self._offsets), timeout_ms=1000)
+            self._last_contact = clock.monotonic()
+
     def _check_due(self, tp: Any, due: int, begin: int, end: int) -> None:
         if not begin <= due <= end:
             raise SourceError(
@@ -242,31 +278,33 @@ class KafkaReader:
                 + ("those before were deleted unread" if due < begin else "this is not the topic it was")
             )
 
-    def _recognise(self, ids: Mapping[str, str], begins: Mapping[Any, int]) -> None:
-        """Make sure that partitions, which begin where `begins` says, are of the topics that were read before.
+    # -- whether the topics are the same
 
-        `ids` are those of the topics, as far as they were known.
+    def _check_identity(self, ids: Mapping[str, str], begins: Mapping[Any, int]) -> None:
+        """Check that partitions, whose first offsets are `begins`, are of the topics that were read before.
+
+        `ids` are the ids of those topics, as far as they were known.
 
         Raises
         ------
         SourceError
-            When they are of others of the same name.
+            When they are of other topics of the same name.
         TimeoutError
             When no broker answered in time.
 
         """
-        self._known.check_ids(self._cluster, ids)
-        if places := self._known.doubtful(self._cluster, ids, begins):
+        self._identity.check(self._metadata, ids)
+        if unproven := self._identity.unproven(self._metadata, ids, begins):
             found = messages_at(
-                self.bootstrap_servers, self.client, places, seconds=self.timeout, keep_on=self._stop_if_closed
+                self.bootstrap_servers, self.client, unproven, seconds=self.timeout, check=self._stop_if_closed
             )
-            self._known.compare(found)
+            self._identity.compare(found)
 
-    def _confirm(self, seconds: float = _CONFIRM) -> None:
-        """Make sure, before what was read counts, that it was read of the topics that were read before.
+    def _confirm_identity(self, seconds: float = _CONFIRM) -> None:
+        """Check, before what was read counts, that the topics still have the ids they had.
 
-        Messages are asked for by the topic's name. What its id is now, the brokers say: if it is what it was, what came
-        until now came from that topic. Where they say nothing in time, the next time decides.
+        Messages are fetched by the topic's name. If its id is what it was, they came from that topic. If the brokers do
+        not answer in time, the next check decides.
 
         Raises
         ------
@@ -275,34 +313,20 @@ class KafkaReader:
 
         """
         now = clock.monotonic()
-        if self._consumer is None or not self._known.ids or now - self._confirmed < _CONFIRM_AGAIN:
+        if self._consumer is None or not self._identity.ids or now - self._confirmed < _CONFIRM_EVERY:
             return
-        told = self._cluster.request_update()
-        wait_for(told, lambda: told.is_done, now + seconds, lambda: None)
-        self._known.check(self._cluster)
+        self._metadata.refresh(now + seconds)
+        self._identity.check(self._metadata)
         self._confirmed = now
-
-    def _disconnect(self) -> None:
-        raise NotImplementedError("each kind of reader lets go of its consumer in its own way")
 
 
 _Fields = dict[str, Any]
 _json_fields = msgspec.json.Decoder(_Fields).decode
 _msgpack_fields = msgspec.msgpack.Decoder(_Fields).decode
-
-
-def _decode_json(value: bytes, headers: tuple) -> dict[str, Any]:
-    return _json_fields(value)
-
-
-def _decode_msgpack(value: bytes, headers: tuple) -> dict[str, Any]:
-    return _msgpack_fields(value)
-
-
-#: The formats that a name chooses: what a message should have been, and its reader.
+#: The formats with a name: what a message should have been, and its reader.
 _FORMATS: dict[str, tuple[str, Callable[[bytes, tuple], dict]]] = {
-    "json": ("a JSON object", _decode_json),
-    "msgpack": ("a MessagePack map", _decode_msgpack),
+    "json": ("a JSON object", lambda value, headers: _json_fields(value)),
+    "msgpack": ("a MessagePack map", lambda value, headers: _msgpack_fields(value)),
 }
 
 
@@ -311,11 +335,6 @@ def _as_text(key: bytes) -> str | bytes:
         return key.decode()
     except UnicodeDecodeError:
         return key
-
-
-def partition_name(tp: Any) -> str:
-    """Return `topic[0]`."""
-    return f"{tp.topic}[{tp.partition}]"
 
 
 def one_of(parameter: str, value: str, *known: str) -> str:

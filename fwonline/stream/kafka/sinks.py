@@ -1,4 +1,4 @@
-"""Where results go when they go to Kafka."""
+"""Sinks that write to Kafka topics."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
-from fwonline.stream.kafka.client import ClientSettings, Deadline, addresses, connect, kafka_python
-from fwonline.stream.kafka.transactions import KafkaTransaction
+from fwonline.stream.kafka.client import ClientSettings, Deadline, addresses, connect
+from fwonline.stream.kafka.compat import kafka_python
+from fwonline.stream.kafka.transactions import KafkaTransaction, producer_defaults
 from fwonline.stream.sinks import _plain
 
 __all__ = ["KafkaDeadLetterSink", "KafkaSink"]
 
-# The place of a message, as `KafkaSource` writes it.
+# The origin of a message, as `KafkaSource` writes it.
 _FROM_KAFKA = re.compile(r"(?P<topic>.+)\[(?P<partition>\d+)\]@(?P<offset>\d+)")
 
 
@@ -60,8 +61,7 @@ class KafkaSink(Sink):
 
     """
 
-    # For messages to be taken, it waits so long at a time, in seconds.
-    _SLICE = 0.5
+    _FLUSH_TRY = 0.5  # seconds of one try to flush
 
     #: After so many records the sink waits for the acknowledgements, so that a slow broker cannot fill the memory.
     _most_unacknowledged = 10_000
@@ -117,54 +117,48 @@ class KafkaSink(Sink):
         except KafkaError as error:
             self._fail(error)
             return
-        sent.add_errback(self._note_failure)
+        sent.add_errback(self._record_failure)
         self._unacknowledged += 1
         if self._unacknowledged >= self._most_unacknowledged:
             self.flush(durable=True)
 
     def join(self, transaction: KafkaTransaction) -> None:
-        """Write into somebody's transaction from now on: what is written counts when that is committed."""
+        """Write into this transaction from now on: what is written counts when it is committed."""
         self._transaction = transaction
-        transaction.on_abort.append(self._forget)
+        transaction.on_abort.append(self._reset)
 
     def set_deadline(self, seconds: float) -> None:
         self._deadline.set(seconds)
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._producer, self._failure, self._unacknowledged = None, None, 0
 
     def _connect(self) -> None:
-        milliseconds = int(1000 * self.timeout)
         try:
             self._producer, _ = connect(
                 self._kafka.KafkaProducer,
                 {"bootstrap_servers": self.bootstrap_servers, "acks": "all"},
                 self.client,
                 seconds=self.timeout,
-                keep_on=self._deadline.check,
-                defaults={
-                    "linger_ms": 5,
-                    "max_block_ms": milliseconds,
-                    "request_timeout_ms": max(1, milliseconds // 2),
-                    "delivery_timeout_ms": milliseconds,
-                },
+                check=self._deadline.check,
+                defaults=producer_defaults(self.timeout),
             )
         except TimeoutError as error:
             raise SourceError(f"{self.name}: {error}") from None
 
-    def _note_failure(self, error: Exception) -> None:
+    def _record_failure(self, error: Exception) -> None:
         # Called by the client's thread. The first failure explains the others.
         self._failure = self._failure or error
 
     def _fail(self, error: Exception) -> None:
-        if self._transaction is not None and self._transaction.survives(error):
-            return  # nothing of it counts, which its commit will say
+        if self._transaction is not None and self._transaction.tolerates(error):
+            return  # nothing of it counts, which its commit will report
         raise SourceError(
             f"{self.name}: {','.join(self.bootstrap_servers)} did not take what was written: {self.client.hide(error)}"
         ) from None
 
     def flush(self, *, durable: bool = False) -> None:
-        """Raise what went wrong with earlier records; with `durable`, wait until the brokers have them all."""
+        """Raise the error of earlier records, if any; with `durable`, wait until the brokers have acknowledged all."""
         if durable and self._producer is not None:
             self._await_acknowledgements()
             self._unacknowledged = 0
@@ -175,7 +169,7 @@ class KafkaSink(Sink):
         from kafka.errors import KafkaError, KafkaTimeoutError
 
         late: Exception = KafkaTimeoutError("no time is left")
-        for seconds in self._deadline.timeouts(self.timeout, self._SLICE):
+        for seconds in self._deadline.timeouts(self.timeout, self._FLUSH_TRY):
             try:
                 self._producer.flush(seconds)
             except KafkaTimeoutError as error:
@@ -196,22 +190,19 @@ class KafkaSink(Sink):
             When something written before was not delivered.
 
         """
+        from kafka.errors import KafkaError
+
         producer = self._producer
-        if producer is None or self._transaction is not None:  # which whoever owns it ends
+        if producer is None or self._transaction is not None:  # which closes its producer itself
             return
         try:
             self.timeout = self.timeout if timeout is None else timeout
             self.flush(durable=True)
         finally:
             self._producer = None
-            # Nothing is left to send, or it could not be sent: kafka-python would wait for it a second time.
-            self._end(producer)
-
-    def _end(self, producer: Any) -> None:
-        from kafka.errors import KafkaError
-
-        with contextlib.suppress(KafkaError):  # flush has said it
-            producer.close(timeout=0 if self._failure is not None else 1.0)
+            with contextlib.suppress(KafkaError):  # flush has raised it
+                # What could not be sent is not waited for a second time.
+                producer.close(timeout=0 if self._failure is not None else 1.0)
 
 
 class KafkaDeadLetterSink(KafkaSink):
@@ -241,11 +232,11 @@ class KafkaDeadLetterSink(KafkaSink):
     def _message(self, record: dict[str, Any]) -> tuple[bytes | None, bytes, list[tuple[str, bytes]]]:
         raw = record.get("raw")
         value = raw.encode() if raw is not None else b64decode(record["raw_base64"])
-        said = {"origin": record["origin"], "error": record["error"]}
-        if place := _FROM_KAFKA.fullmatch(record["origin"]):
-            said |= place.groupdict()
+        texts = {"origin": record["origin"], "error": record["error"]}
+        if origin := _FROM_KAFKA.fullmatch(record["origin"]):
+            texts |= origin.groupdict()
         headers = [(str(name), _as_bytes(content)) for name, content in record.get("headers", ())]
-        headers += [(name, text.encode()) for name, text in said.items()]
+        headers += [(name, text.encode()) for name, text in texts.items()]
         return self._as_key(record.get(self.key)), value, headers
 
 

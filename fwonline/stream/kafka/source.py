@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time as clock
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -12,13 +11,10 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
-from fwonline.stream.kafka.reader import RECONNECT, SLICE, Closed, KafkaReader, one_of, partition_name
+from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, one_of
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["KafkaSource"]
-
-# Between two looks after the rest: new partitions, the group's offsets, whether a quiet broker still lives.
-_CHORES = 5.0
 
 
 class KafkaSource(KafkaReader, Source):
@@ -116,7 +112,7 @@ class KafkaSource(KafkaReader, Source):
 
     """
 
-    _cure = (
+    _remedy = (
         "To learn it from its beginning, start over: `fwonline run --fresh`, or `resume=False` in Python; to go on, "
         "bring the old topic back"
     )
@@ -159,12 +155,10 @@ class KafkaSource(KafkaReader, Source):
         self.start = one_of("start", start, "earliest", "latest")
         self.end = one_of("end", end, "never", "latest")
         self.group = group
-
-        self._begins: dict[Any, int] = {}
-        self._stops: dict[Any, int] | None = None  # where a bounded stream ends
-        self._unfinished: set[Any] = set()
+        self._unfinished: set[Any] = set()  # partitions of a bounded stream that were not read to the end
         self._items: Iterator[Sample | Rejected] | None = None
         self._in_use = False  # the consumer is at work, in this thread below us or in another
+        self._maintained = 0.0
 
     def __iter__(self) -> Iterator[Sample | Rejected]:
         if self._items is None:
@@ -182,16 +176,16 @@ class KafkaSource(KafkaReader, Source):
         if self._items is not None:
             raise SourceError(f"{self.name}: seek before reading")
         try:
-            told = msgspec.convert(position, dict[str, dict[int, _Offset]], strict=False)
+            sought = msgspec.convert(position, dict[str, dict[int, _Offset]], strict=False)
         except msgspec.ValidationError as error:
             raise SourceError(f"{self.name}: expected a position {{topic: {{partition: offset}}}}: {error}") from None
+        if strange := sought.keys() - set(self.topics):
+            raise SourceError(f"{self.name}: the position is of topics this stream does not read: {listed(strange)}")
         offsets = {
             self._kafka.TopicPartition(topic, partition): offset
-            for topic, partitions in told.items()
+            for topic, partitions in sought.items()
             for partition, offset in partitions.items()
         }
-        if strange := {topic for topic, _ in offsets}.difference(self.topics):
-            raise SourceError(f"{self.name}: the position is of topics this stream does not read: {listed(strange)}")
         if self.partitions is not None and (left_out := {p for _, p in offsets} - self.partitions):
             raise SourceError(
                 f"{self.name}: the position is of partitions this stream does not read: {listed([*map(str, left_out)])}"
@@ -200,19 +194,11 @@ class KafkaSource(KafkaReader, Source):
 
     @property
     def identity(self) -> dict[str, Any]:
-        self._confirm()
-        return self._known.state(self._offsets)
+        self._confirm_identity()
+        return self._identity.state(self._offsets)
 
     def expect_identity(self, identity: Any) -> None:
-        self._known.ids |= self._known.expect(self.name, identity, self._offsets)
-
-    @property
-    def progress(self) -> float | None:
-        if not self._stops:
-            return None
-        total = sum(stop - self._begins[tp] for tp, stop in self._stops.items())
-        read = sum(min(self._offsets[tp], stop) - self._begins[tp] for tp, stop in self._stops.items())
-        return read / total if total else 1.0
+        self._identity.ids |= self._identity.restore(self.name, identity, self._offsets)
 
     def lag(self) -> int | None:
         """How many offsets lie between the position and the ends of the partitions, as the brokers last told them.
@@ -221,13 +207,6 @@ class KafkaSource(KafkaReader, Source):
         """
         return sum(self.lags().values()) if self._ends else None
 
-    def lags(self) -> dict[str, int]:
-        """`lag` by partition."""
-        return {
-            partition_name(tp): max(0, end - self._offsets.get(tp, end))
-            for tp, end in sorted(self._ends.copy().items())
-        }
-
     def close(self) -> None:
         self._closed = True
         if not self._in_use:  # else the iteration that uses it disconnects
@@ -235,19 +214,22 @@ class KafkaSource(KafkaReader, Source):
 
     def _read(self) -> Iterator[Sample | Rejected]:
         try:
-            self._begin()
+            self._in_use = True
+            try:
+                self._start(self.timeout)
+            finally:
+                self._in_use = False
             while (batch := self._poll()) is not None:
                 if not batch and self.idle_ticks:
                     yield None  # type: ignore[misc]  # no item, and asked for
                 for tp, records in batch.items():
-                    stop = math.inf if self._stops is None else self._stops[tp]
-                    yield from self._items_of(tp, records, stop)
+                    yield from self._items_of(tp, records)
                     if self._closed:
                         return
-                    if records[-1].offset >= stop - 1:
+                    if self._stops is not None and records[-1].offset >= self._stops[tp] - 1:
                         self._unfinished.discard(tp)
             if not self._closed:
-                self._confirm()
+                self._confirm_identity()
         except Closed:
             return
         except TimeoutError as error:
@@ -255,15 +237,8 @@ class KafkaSource(KafkaReader, Source):
         finally:
             self._disconnect()
 
-    def _begin(self) -> None:
-        self._in_use = True
-        try:
-            self._connect(self.timeout)
-        finally:
-            self._in_use = False
-
     def _poll(self) -> dict[Any, list] | None:
-        """Return the next messages by partition, none when there are none yet, and None at the stream's end."""
+        """Return the next messages by partition, none if there are none yet, and None at the stream's end."""
         if self._closed or (self._stops is not None and not self._unfinished):
             return None
         from kafka.errors import KafkaError
@@ -271,56 +246,42 @@ class KafkaSource(KafkaReader, Source):
         self._in_use = True
         try:
             if self._consumer is None:
-                self._connect(RECONNECT)
+                self._start(RECONNECT)
             if self._stops is not None:
                 self._consumer.pause(*self._stops.keys() - self._unfinished)  # what comes now is not of this stream
-            batch = self._consumer.poll(timeout_ms=1000 * SLICE)
-            self._known.check(self._cluster)
-            if batch:
-                self._heard = clock.monotonic()
-                for tp in batch:
-                    self._ends[tp] = self._consumer.highwater(tp) or self._ends[tp]
-            else:
-                self._look_behind_messages()
-            if clock.monotonic() - self._chores_done > _CHORES:
-                self._do_chores()
+            batch: dict[Any, list] = self._consumer.poll(timeout_ms=1000 * POLL)
+            self._identity.check(self._metadata)
+            self._note_batch(batch)
+            if clock.monotonic() - self._maintained > self._maintenance_every:
+                self._maintain()
         except (KafkaError, TimeoutError) as error:
-            if (refusal := self._refused(error)) is not None:
-                raise refusal from None
-            self._bear(error)
+            if (permanent := self._permanent(error)) is not None:
+                raise permanent from None
+            self._tolerate(error)
             return {}
         finally:
             self._in_use = False
         return batch
 
-    def _look_behind_messages(self) -> None:
-        """Find what the stream has passed without seeing it: what compaction or a transaction left no message of.
-
-        Called when all that was fetched has been yielded.
-        """
-        for tp in self._offsets:
-            seen = self._consumer.position(tp, timeout_ms=0) or 0
-            if seen > self._offsets[tp] and self.gaps == "allow":
-                self._offsets[tp] = seen
-            if self._stops is not None and seen >= self._stops[tp]:
+    def _pass_gaps(self) -> None:
+        super()._pass_gaps()
+        for tp, stop in (self._stops or {}).items():
+            if (self._consumer.position(tp, timeout_ms=0) or 0) >= stop:
                 self._unfinished.discard(tp)
 
-    def _do_chores(self) -> None:
-        if clock.monotonic() - self._heard > _CHORES:
-            # A broker that has died says as much as one that has nothing to say. So it is asked.
-            self._ends |= self._consumer.end_offsets(list(self._offsets), timeout_ms=1000)
-            self._heard = clock.monotonic()
-        if self._stops is None and set(self._assignment()) > self._offsets.keys():
-            self._stand(clock.monotonic() + RECONNECT)
+    def _maintain(self) -> None:
+        self._probe_quiet_brokers()
+        if self._stops is None and set(self._partitions()) > self._offsets.keys():
+            self._assign(clock.monotonic() + RECONNECT)
         if self.group is not None:
-            self._consumer.commit_async(self._committable())
-        self._chores_done = clock.monotonic()
+            self._consumer.commit_async(self._group_offsets())
+        self._maintained = clock.monotonic()
 
-    def _committable(self) -> dict[Any, Any]:
+    def _group_offsets(self) -> dict[Any, Any]:
         return {tp: self._kafka.OffsetAndMetadata(offset, "", -1) for tp, offset in self._offsets.items()}
 
-    def _connect(self, seconds: float) -> None:
-        """Build a consumer that stands where the stream stands.
+    def _start(self, seconds: float) -> None:
+        """Build a consumer at the stream's position.
 
         Raises
         ------
@@ -328,27 +289,27 @@ class KafkaSource(KafkaReader, Source):
             When no broker answered in time.
 
         """
-        self._stand(self._open(seconds, group_id=self.group))
-        self._heard = self._chores_done = clock.monotonic()
+        self._assign(self._connect(seconds, group_id=self.group))
+        self._last_contact = self._maintained = clock.monotonic()
 
-    def _assignment(self) -> list[Any]:
-        """Return the partitions to read, as the brokers last told them."""
-        assigned = []
+    def _partitions(self) -> list[Any]:
+        """Return the partitions to read, as far as the brokers have told them."""
+        found = []
         for topic in self.topics:
-            there = self._cluster.partitions_for_topic(topic) or set()
+            there = self._metadata.partitions(topic)
             if self.partitions is not None and (missing := self.partitions - there):
                 raise self._missing(f"{topic}: expected partition {min(missing)}, found {len(there)} partitions")
             wanted = there if self.partitions is None else self.partitions
-            assigned += [self._kafka.TopicPartition(topic, partition) for partition in sorted(wanted)]
-        return assigned
+            found += [self._kafka.TopicPartition(topic, partition) for partition in sorted(wanted)]
+        return found
 
-    def _stand(self, deadline: float) -> None:
+    def _assign(self, deadline: float) -> None:
         """Assign every partition and seek the offset that is due there."""
-        consumer, assigned = self._consumer, self._assignment()
+        consumer, assigned = self._consumer, self._partitions()
         if gone := self._offsets.keys() - set(assigned):
             raise self._missing(f"{self.name}: a partition that was read before is not there: {min(gone)}")
         consumer.assign(assigned)
-        self._known.check(self._cluster)
+        self._identity.check(self._metadata)
         begins = self._ask(consumer.beginning_offsets, assigned, deadline)
         ends = self._ask(consumer.end_offsets, assigned, deadline)
         known = {tp.topic for tp in self._offsets}
@@ -359,8 +320,8 @@ class KafkaSource(KafkaReader, Source):
             due = self._offsets[tp]
             self._check_due(tp, due, begins[tp], ends[tp])
             consumer.seek(tp, due)
-        self._recognise(self._known.ids, begins)
-        self._known.learn(self._cluster, self.topics)
+        self._check_identity(self._identity.ids, begins)
+        self._identity.learn(self._metadata, self.topics)
         self._begins |= begins
         self._ends |= ends
         if self.end == "latest" and self._stops is None:
@@ -375,7 +336,7 @@ class KafkaSource(KafkaReader, Source):
             from kafka.errors import KafkaError
 
             with contextlib.suppress(KafkaError):  # dashboards will show the lag of a few seconds ago
-                consumer.commit(self._committable(), timeout_ms=1000)
+                consumer.commit(self._group_offsets(), timeout_ms=1000)
         consumer.close(autocommit=False, timeout_ms=1000)
 
 

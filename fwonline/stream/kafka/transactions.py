@@ -1,4 +1,4 @@
-"""What a worker writes and where its group stands, in one transaction."""
+"""What a worker writes and its group's committed offsets, in one transaction."""
 
 from __future__ import annotations
 
@@ -12,53 +12,65 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import PartitionsLost
-from fwonline.stream.kafka.client import ClientSettings, Deadline, connect, kafka_python
+from fwonline.stream.kafka.client import ClientSettings, Deadline, connect
+from fwonline.stream.kafka.compat import kafka_python
 
-__all__ = ["KafkaTransaction"]
+__all__ = ["KafkaTransaction", "producer_defaults"]
 
 # A worker that dies leaves its transaction open for so long, and readers of what is committed wait for its end.
 _TIMEOUT_MS = 10_000
-_ONE_TROUBLE = 60.0  # failures that follow one another within this time are one trouble
-_SLICE = 0.1  # between two looks whether there is time left
+_SAME_FAILURE = 60.0  # failures that follow one another within this many seconds are one, which `patience` limits
+_TRY = 0.1  # seconds between two looks whether there is time left
+
+
+def producer_defaults(timeout: float) -> dict[str, Any]:
+    """Return settings with which a producer reports within `timeout` seconds what was not delivered."""
+    milliseconds = int(1000 * timeout)
+    return {
+        "linger_ms": 5,
+        "max_block_ms": milliseconds,
+        "request_timeout_ms": max(1, milliseconds // 2),
+        "delivery_timeout_ms": milliseconds,
+    }
 
 
 class KafkaTransaction:
     """The producer that all sinks of a worker share, and its transaction.
 
     It begins with the first message and ends with the group's commit, which is a part of it (KIP-447): the coordinator
-    refuses it where the membership is no longer the present one, and then nothing of the transaction ever counts.
+    refuses the commit of an older generation, and then nothing of the transaction ever counts.
 
     Parameters
     ----------
     bootstrap_servers
-        Where.
-    name
-        The group's name; each worker adds something of its own.
+        The brokers.
+    group
+        The group's name, with which the transactional ids of its workers begin.
     client
         The sinks' settings for kafka-python's producer.
     timeout
         Seconds within which the brokers must answer.
-    endurance
+    patience
         Seconds for which transactions may fail, one after another, before that is an error.
     """
 
     def __init__(
-        self, bootstrap_servers: Sequence[str], name: str, client: ClientSettings, timeout: float, endurance: float
+        self, bootstrap_servers: Sequence[str], group: str, client: ClientSettings, timeout: float, patience: float
     ) -> None:
         self.bootstrap_servers = list(bootstrap_servers)
-        self.name = name
+        self.group = group
         self.client = client
         self.timeout = timeout
-        self.endurance = endurance
+        self.patience = patience
+        self.deadline = Deadline()
         self.on_abort: list[Callable[[], None]] = []
         self._producer: Any = None
         self._has_begun = False
-        self._is_over = False  # it has failed, and its commit will say so
-        self._failing_since = self._failed_last = -math.inf
-        self.deadline = Deadline()
+        self._has_failed = False  # which its commit will report
+        self._first_failure = self._last_failure = -math.inf
 
     def producer(self) -> Any:
-        """The producer, inside a transaction; None where that has failed, so that what is written counts for nothing.
+        """Return the producer, in a transaction; None if that has failed, so that nothing written counts.
 
         Raises
         ------
@@ -67,7 +79,7 @@ class KafkaTransaction:
         """
         from kafka.errors import KafkaError
 
-        if self._is_over:
+        if self._has_failed:
             return None
         try:
             if self._producer is None:
@@ -77,35 +89,28 @@ class KafkaTransaction:
                 self._has_begun = True
         except (KafkaError, TimeoutError) as error:
             self._discard()
-            if not self.survives(error):
-                raise SourceError(f"{self.name}: no transaction could be begun: {self.client.hide(error)}") from None
+            if not self.tolerates(error):
+                raise SourceError(f"{self.group}: no transaction could be begun: {self.client.hide(error)}") from None
             return None
         return self._producer
 
     def _connect(self) -> None:
-        milliseconds = int(1000 * self.timeout)
         self._producer, _ = connect(
             kafka_python().KafkaProducer,
             {
                 "bootstrap_servers": self.bootstrap_servers,
                 "acks": "all",
-                "transactional_id": f"{self.name}-{uuid.uuid4()}",
+                "transactional_id": f"{self.group}-{uuid.uuid4()}",
             },
             self.client,
             seconds=self.timeout,
-            keep_on=self.deadline.check,
-            defaults={
-                "linger_ms": 5,
-                "max_block_ms": milliseconds,
-                "request_timeout_ms": max(1, milliseconds // 2),
-                "delivery_timeout_ms": milliseconds,
-                "transaction_timeout_ms": _TIMEOUT_MS,
-            },
+            check=self.deadline.check,
+            defaults=producer_defaults(self.timeout) | {"transaction_timeout_ms": _TIMEOUT_MS},
         )
         self._within_time(self._producer.init_transactions)
 
     def _within_time(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Call, and raise TimeoutError when it takes too long: some of kafka-python's calls wait without an end."""
+        """Call, and raise TimeoutError when it takes too long: some of kafka-python's calls wait for ever."""
         outcome: list[BaseException | None] = []
 
         def run() -> None:
@@ -118,7 +123,7 @@ class KafkaTransaction:
 
         caller = threading.Thread(target=run, daemon=True)
         caller.start()
-        for seconds in self.deadline.timeouts(self.timeout, _SLICE):
+        for seconds in self.deadline.timeouts(self.timeout, _TRY):
             caller.join(seconds)
             if outcome:
                 break
@@ -127,17 +132,17 @@ class KafkaTransaction:
         if outcome[0] is not None:
             raise outcome[0]
 
-    def survives(self, error: Exception) -> bool:
-        """Whether what a producer met with is the end of this transaction and no more; its commit will be refused.
+    def tolerates(self, error: Exception) -> bool:
+        """Whether a producer's error ends this transaction only; its commit will then be refused.
 
         Brokers end a transaction that takes too long, as when its worker was frozen; and they may be away for a while.
         """
         from kafka import errors
 
-        passing = (
+        temporary = (
             TimeoutError,
             errors.RetriableError,
-            errors.IllegalStateError,  # kafka-python's producer knows before us that its transaction is no more
+            errors.IllegalStateError,  # kafka-python's producer knows before us that its transaction has ended
             errors.InvalidProducerEpochError,
             errors.InvalidProducerIdMappingError,
             errors.InvalidTxnStateError,
@@ -145,24 +150,24 @@ class KafkaTransaction:
             errors.TransactionAbortedError,
             errors.UnknownProducerIdError,
         )
-        self._is_over = any(isinstance(cause, passing) for cause in (error, *error.args))
-        return self._is_over and self._endures()
+        self._has_failed = any(isinstance(cause, temporary) for cause in (error, *error.args))
+        return self._has_failed and self._is_patient()
 
-    def _endures(self) -> bool:
+    def _is_patient(self) -> bool:
         now = time.monotonic()
-        if now - self._failed_last > _ONE_TROUBLE:
-            self._failing_since = now
-        self._failed_last = now
-        return now - self._failing_since <= self.endurance
+        if now - self._last_failure > _SAME_FAILURE:
+            self._first_failure = now
+        self._last_failure = now
+        return now - self._first_failure <= self.patience
 
-    def commit(self, offsets: dict[Any, Any], membership: Any) -> None:
+    def commit(self, offsets: dict[Any, Any], member: Any) -> None:
         """End the transaction with the group's offsets in it.
 
         Raises
         ------
         PartitionsLost
-            When the membership is no longer the present one, or nobody can say how the transaction ended: the group's
-            offsets then say what counts.
+            When the member is not of the present generation, or it is unknown how the transaction ended: the committed
+            offsets then decide.
         SourceError
             When that has been so for too long.
         """
@@ -173,44 +178,44 @@ class KafkaTransaction:
             self.abort()
             raise PartitionsLost
         try:
-            self._within_time(producer.send_offsets_to_transaction, offsets, membership)
+            self._within_time(producer.send_offsets_to_transaction, offsets, member)
             self._within_time(producer.commit_transaction)
             self._has_begun = False
-            self._failed_last = -math.inf
+            self._last_failure = -math.inf
         except (KafkaError, TimeoutError) as error:
-            if isinstance(error, TimeoutError):  # who is not there to commit cannot be told to abort
+            if isinstance(error, TimeoutError):  # brokers that do not answer cannot be told to abort
                 self._discard()
             self.abort()
-            if not self._endures():
-                raise SourceError(f"{self.name}: no transaction could be ended: {self.client.hide(error)}") from None
+            if not self._is_patient():
+                raise SourceError(f"{self.group}: no transaction could be ended: {self.client.hide(error)}") from None
             raise PartitionsLost from None
 
     def abort(self) -> None:
         """Take back what was written since the last commit."""
         from kafka.errors import KafkaError
 
-        has_begun, self._has_begun, self._is_over = self._has_begun, False, False
+        has_begun, self._has_begun, self._has_failed = self._has_begun, False, False
         if not has_begun:
             return
         try:
             self._within_time(self._producer.abort_transaction)
-        except (KafkaError, TimeoutError):  # fenced, or the brokers are away: they end it when its time is up
+        except (KafkaError, TimeoutError):  # fenced, or the brokers are away: they abort it after its timeout
             self._discard()
         else:
-            self._tell_sinks()
+            self._notify_sinks()
 
-    def _tell_sinks(self) -> None:
-        for forget in self.on_abort:
-            forget()
+    def _notify_sinks(self) -> None:
+        for callback in self.on_abort:
+            callback()
 
     def _discard(self) -> None:
         from kafka.errors import KafkaError
 
-        producer, self._producer, self._has_begun, self._is_over = self._producer, None, False, False
+        producer, self._producer, self._has_begun, self._has_failed = self._producer, None, False, False
         if producer is not None:
             with contextlib.suppress(KafkaError):
                 producer.close(timeout=0)
-        self._tell_sinks()
+        self._notify_sinks()
 
     def close(self) -> None:
         """Take back what was not committed, and disconnect."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,13 +16,13 @@ from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from fwonline.stream.kafka import record_batch, unpacking
+from fwonline.stream.kafka import compat, record_batch
 
 PLACE = TopicPartition("clicks", 3)
 
 
 class Quick(Fetcher.PartitionRecords):
-    _unpack_records = unpacking._unpack_records
+    _unpack_records = compat._unpack
 
 
 def batch(rows, *, codec=0, first=0):
@@ -99,14 +100,14 @@ def test_records_that_are_not_whole_are_no_records():
     rng = np.random.default_rng(1)
     data = np.frombuffer(batch(rows(20)), dtype=np.uint8)[61:]  # behind the header
     table = np.empty((20, record_batch.COLUMNS), dtype=np.int64)
-    assert record_batch.places(data, 0, 20, table) == data.size
+    assert record_batch.locate(data, 0, 20, table) == data.size
     for stop in rng.integers(0, data.size, 50):
-        assert record_batch.places(data[:stop].copy(), 0, 20, table) == -1
+        assert record_batch.locate(data[:stop].copy(), 0, 20, table) == -1
     whole = 0
     for _ in range(500):  # no byte, whatever it is, leads outside
         damaged = data.copy()
         damaged[rng.integers(0, data.size, 3)] = rng.integers(0, 256, 3)
-        end = record_batch.places(damaged, 0, 20, table)
+        end = record_batch.locate(damaged, 0, 20, table)
         assert -1 <= end <= data.size
         whole += end >= 0
         if end >= 0:
@@ -114,22 +115,11 @@ def test_records_that_are_not_whole_are_no_records():
     assert 0 < whole < 500
 
 
-def test_versions_that_are_not_known_keep_their_own_way(monkeypatch):
-    import kafka
-
-    class Consumer:
-        config = {"isolation_level": "read_uncommitted"}  # noqa: RUF012
-
-        def __init__(self):
-            self._fetcher = type("Fetcher", (), {"PartitionRecords": Fetcher.PartitionRecords})()
-
-    def way(consumer):
-        unpacking.unpack_quickly(consumer)
-        return consumer._fetcher.PartitionRecords._unpack_records
-
-    assert way(Consumer()) is unpacking._unpack_records
-    careful = Consumer()
-    careful.config = {"isolation_level": "read_committed"}
-    assert way(careful) is Fetcher.PartitionRecords._unpack_records
-    monkeypatch.setattr(kafka, "__version__", "3.1.0")
-    assert way(Consumer()) is Fetcher.PartitionRecords._unpack_records
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_a_reader_of_what_is_committed_keeps_the_clients_own_way(level):
+    kind = Fetcher.PartitionRecords
+    fetcher = SimpleNamespace(PartitionRecords=kind)
+    compat._read_compiled(SimpleNamespace(config={"isolation_level": level}, _fetcher=fetcher))
+    assert fetcher.PartitionRecords._unpack_records is (
+        compat._unpack if level == "read_uncommitted" else kind._unpack_records
+    )
