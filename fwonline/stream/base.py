@@ -1,6 +1,6 @@
-"""What a stream is made of: samples, what was refused, where they come from and where results go.
+"""What a stream is made of: samples, rejected items, sources they come from, sinks where results go.
 
-A loop reads `Source`s and writes `Sink`s and knows nothing else about them; a new kind of either is a subclass here.
+A loop reads a `Source`, writes `Sink`s and knows nothing else about them; a new kind of either is a subclass here.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ __all__ = ["Rejected", "Sample", "Sink", "Source", "as_source"]
 class Sample(msgspec.Struct, frozen=True):
     """One item of a stream, ready for a model.
 
-    A `msgspec.Struct` and not a dataclass, because one is made for every item of every stream and it is made ten times
-    faster; `msgspec.structs.replace` gives a changed copy.
+    A `msgspec.Struct` is made ten times faster than a dataclass; `msgspec.structs.replace` returns a changed
+    copy.
 
     Parameters
     ----------
     x
         The features as they were read: any hashable names, any values. Nothing has been checked yet.
     y
-        The target, or None where there is none (a question).
+        The target, or None if there is none (a question).
     key
         Joins a question to the answer that comes later.
     time
         Event time in seconds since the epoch.
     origin
-        Where the item stands, for messages: `ratings.csv:17`, `topic[2]@1234`.
+        The item's place, for messages: `ratings.csv:17`, `topic[2]@1234`.
     headers
-        What came along with the item and is no feature: `(name, value)` pairs, such as a Kafka message's headers or the
+        What came with the item and is no feature: `(name, value)` pairs, such as a Kafka message's headers or the
         `qid` of a ranking file.
 
     Examples
@@ -59,15 +59,11 @@ class Rejected(msgspec.Struct, frozen=True):
     Parameters
     ----------
     raw
-        The item, whole and untouched.
+        The item, unchanged.
     error
         What was wrong and what was expected, with the place in front: `ratings.csv:17: ...`.
-    origin
-        The place alone.
-    key
-        The item's key, where it could be read.
-    headers
-        What came along with the item, as in `Sample`.
+    origin, key, headers
+        As in `Sample`, as far as they could be read.
 
     Examples
     --------
@@ -84,10 +80,9 @@ class Rejected(msgspec.Struct, frozen=True):
     headers: tuple = ()
 
     def to_record(self) -> dict[str, Any]:
-        """Return what a dead-letter sink keeps: a flat dict from which the item can be had back whole.
+        """Return the flat dict that a dead-letter sink writes, and from which the item can be restored.
 
-        Text stays readable under `raw`. Bytes that are not UTF-8 stand under `raw_base64`. An item that is neither (it
-        came from an iterable) is given as its `repr`.
+        `raw` holds text, `raw_base64` bytes that are not UTF-8. An item that is neither is written as its `repr`.
         """
         record: dict[str, Any] = {"origin": self.origin, "error": self.error}
         if self.key is not None:
@@ -106,15 +101,15 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 class Source(abc.ABC):
-    """A stream that can be left at any item and taken up again behind it.
+    """A stream that can be left at any item and resumed behind it.
 
-    A source is read once. `iter(source)` always goes on behind the item yielded last, so two loops over the same source
-    share its items. Whoever writes a source owes its readers these guarantees:
+    A source is read once. `iter(source)` always goes on behind the last item yielded, so two loops over the same source
+    share its items. A new source needs `__iter__`, `position` and `seek`, with these guarantees:
 
     - `__iter__` yields a `Rejected` for an item it cannot turn into a `Sample`, and goes on; it raises
-      `fwonline.exceptions.SourceError` only when nothing can follow (no file, an empty one, a broken archive).
-    - `position` is cheap, JSON can hold it, and it speaks of the items *yielded*, however far ahead the source reads.
-    - `seek(position)` on a fresh source of the same definition makes it yield exactly what followed.
+      `fwonline.exceptions.SourceError` only if nothing can follow (no file, an empty one, a broken archive).
+    - `position` is cheap, JSON can hold it, and it counts the items *yielded*, however far ahead the source reads.
+    - `seek(position)` on a new source of the same definition makes it yield exactly what followed.
     - `close` may be called at any time and twice.
 
     Examples
@@ -130,92 +125,92 @@ class Source(abc.ABC):
 
     """
 
-    #: What the source is called in messages.
+    #: The source's name in messages.
     name: str = "stream"
 
     #: Whether the reader wants a None now and then while the source waits for items, to look at the clock meanwhile.
-    #: A source that cannot wait with half an ear, such as one that reads standard input, yields none.
+    #: A source that cannot interrupt its wait, such as one of standard input, yields none.
     idle_ticks: bool = False
 
-    #: Whether an item that was refused may come once more, whole, when a run goes on behind it: see `refused`.
+    #: Whether a rejected item may come once more, complete, when a run is resumed: see `mark_rejected`.
     may_reread: bool = False
 
     @abc.abstractmethod
     def __iter__(self) -> Iterator[Sample | Rejected]:
-        """Yield the items behind `position`; where `idle_ticks` is set, also None, which is no item."""
+        """Yield the items behind `position`; if `idle_ticks` is set, also None, which is no item."""
 
     @property
     @abc.abstractmethod
     def position(self) -> Any:
-        """Where the stream stands behind the item yielded last, as something JSON can hold."""
+        """The place behind the last item yielded, as something JSON can hold."""
 
     @abc.abstractmethod
     def seek(self, position: Any) -> None:
-        """Stand where a former run stood. Called before the first item is asked for.
+        """Go to the `position` of a former run, before the first item is read.
 
         Raises
         ------
         SourceError
-            When the source cannot stand there: it is not seekable, or it is not what it was.
+            When the source cannot: it is not seekable, or it is not what it was.
 
         """
 
     @property
     def identity(self) -> Any:
-        """What `position` is a place in, as something JSON can hold; None where nothing tells it from its likes.
+        """What `position` is a place in, as something JSON can hold; None if nothing identifies it.
 
-        It belongs into the checkpoint beside the position. A name is not enough: a Kafka topic can be deleted and made
-        anew, and then an offset means another message.
+        A checkpoint keeps it with the position. A name is not enough: a Kafka topic can be deleted and created again,
+        and then an offset means another message.
 
         Raises
         ------
         SourceError
-            When what was yielded last is not of what was read before.
+            When the last items do not come from the source of those before.
 
         """
         return None
 
-    def expect_identity(self, identity: Any) -> None:  # noqa: B027  (nothing to know it by is the usual case)
-        """Take up the identity that a former run saw; called behind `seek`.
+    def expect_identity(self, identity: Any) -> None:  # noqa: B027  (optional)
+        """Expect the `identity` of a former run; called after `seek`.
 
-        The source makes sure that it is the same, and raises SourceError where it is not: here, or when it is read.
-        What is no identity at all is a CheckpointError.
+        If the source is another one, it raises SourceError, here or when it is read. What is no identity at all is a
+        CheckpointError.
         """
 
     @property
     def length(self) -> int | None:
-        """How many items the stream has from its very start, or None when that is not known."""
+        """How many items the stream has from its start, or None if that is not known."""
         return None
 
     @property
     def progress(self) -> float | None:
-        """The part of the stream that was yielded, from 0 to 1, or None when that is not known.
+        """The part of the stream that was yielded, from 0 to 1, or None if that is not known.
 
-        A file knows this by bytes where it does not know its `length`.
+        A file knows this by bytes even if it does not know its `length`.
         """
         return None
 
     def raw(self, origin: str) -> Any:
-        """The item yielded last as it came, untouched, if it is the one of that origin; None where it is not kept."""
+        """Return the last item yielded, unchanged, if it is the one of that origin; None if it is not kept."""
         return None
 
     def mark_rejected(self, origin: str) -> bool:
-        """Hear that the item of that origin was not learned; return whether it may come once more, whole.
+        """Note that the item of that origin was not learned; return whether it may come once more, complete.
 
-        A file whose last line has no end yet notes it in its position, and a run that goes on reads the line again.
+        A file notes in its position that its last line had no end yet, and a resumed run reads the line again.
         """
         return False
 
     def lag(self) -> int | None:
-        """How many items already wait behind `position`, or None where the question has no meaning."""
+        """How many items already wait behind `position`, or None if the question has no meaning."""
         return None
 
     def lags(self) -> dict[str, int]:
-        """`lag` by part, such as a topic's partitions; empty where the source has no parts."""
+        """`lag` by part, such as a topic's partitions; empty if the source has no parts."""
         return {}
 
-    def close(self) -> None:  # noqa: B027  (nothing to let go of is the usual case)
-        """Let go of what the source holds. Reading on is an error."""
+    def close(self) -> None:  # noqa: B027  (optional)
+        """Release files and connections. Reading on is an error."""
 
     def __enter__(self) -> Self:
         return self
@@ -228,9 +223,9 @@ class Source(abc.ABC):
 
 
 class Sink(abc.ABC):
-    """Where a stream's records go: one flat dict, as JSON can hold it, for each.
+    """Where a stream's records go: flat dicts, as JSON can hold them.
 
-    A sink that can take back what it wrote has a `position`; the others leave it None. What is behind a position that
+    A sink that can take back what it wrote has a `position`; for others it is None. What lies before a position that
     was read after `flush(durable=True)` survives a power cut, and `truncate` to that position makes a resumed run
     write each record once. `truncate` comes before the first `write`; `write` without it starts anew.
 
@@ -243,39 +238,39 @@ class Sink(abc.ABC):
 
     """
 
-    #: What the sink is called in messages.
+    #: The sink's name in messages.
     name: str = "sink"
 
     @abc.abstractmethod
     def write(self, record: dict[str, Any]) -> None:
-        """Take one record. It may be buffered until `flush`."""
+        """Write one record. It may be buffered until `flush`."""
 
     def flush(self, *, durable: bool = False) -> None:  # noqa: B027  (optional)
         """Hand everything written to the system; with `durable`, wait until it is on the disk or acknowledged."""
 
     def set_deadline(self, seconds: float) -> None:  # noqa: B027  (optional)
-        """Wait for nobody longer than so many seconds from now: the run is to end. Called by a signal's handler.
+        """Limit all waiting to this many seconds from now: the run is to end. Infinity removes the limit.
 
-        Infinity ends the hurry.
+        A signal handler calls it.
         """
 
     @property
     def position(self) -> Any:
-        """Where the next record would go, as something JSON can hold; None where nothing can be taken back."""
+        """The place of the next record, as something JSON can hold; None if nothing can be taken back."""
         return None
 
     def truncate(self, position: Any) -> None:  # noqa: B027  (optional)
-        """Take back every record behind `position`, a former run's.
+        """Remove every record that a former run wrote behind `position`.
 
         Raises
         ------
         CheckpointError
-            When what is there does not reach `position`: it is not what that run wrote.
+            When the sink ends before `position`: it is not what that run wrote.
 
         """
 
     def close(self) -> None:
-        """Flush, and let go of what the sink holds. May be called twice."""
+        """Flush, and release files and connections. May be called twice."""
         self.flush()
 
     def __enter__(self) -> Self:
@@ -296,7 +291,7 @@ def as_source(obj: Any, name: str | None = None) -> Source:
     obj
         A source, a river dataset, or any iterable of `(x, y)` pairs.
     name
-        What the iterable is called in messages.
+        The iterable's name in messages.
 
     Examples
     --------

@@ -49,26 +49,17 @@ class CSVSource(FileSource):
     target
         The column of the targets. None: every sample is a question.
     converters
-        What columns hold: one answer for all, or column to answer (`"auto"` for those not named). An answer is
-        `"auto"` (a number where it reads as one, else text), `"number"`, `"int"`, `"bool"`, `"text"`, or a function of
-        the text, which also sees empty fields (of the target's column none does). A value that does not fit has its
-        row rejected.
-    key
-        The column that joins a question to its later answer.
-    time
-        The column of the event time: seconds since the epoch or an ISO 8601 date.
-    features
-        The features the file must have, and no others. None: every column without another role.
-    drop
-        Columns to leave out, unread.
-    require_target
-        Whether a row with an empty target is rejected. If not, it is a question.
+        What columns hold: one kind for all, or column to kind (`"auto"` for those not named). A kind is `"auto"` (a
+        number if it reads as one, else text), `"number"`, `"int"`, `"bool"`, `"text"`, or a function of the text, which
+        also gets empty fields (but never an empty target). A value that does not fit has its row rejected.
+    key, time, features, drop, require_target
+        As for `JSONLinesSource`, by column; all `features` must be there, and a dropped column is not read.
     delimiter, quotechar
         One character each.
     header
         The names of the columns, for a file that does not begin with them.
     name
-        What the file is called in messages; by default its path.
+        The file's name in messages; by default its path.
 
     Raises
     ------
@@ -125,35 +116,27 @@ class CSVSource(FileSource):
         else:
             self._default, self._converters = as_converter(converters, "converters"), {}
 
-    def _read(self) -> Iterator[Sample | Rejected]:
-        rows = _Rows(self._lines(), self.delimiter, self.quotechar)
+    def _records(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        rows = self._rows = _Rows(lines, self.delimiter, self.quotechar)
         if not self._sought.line:
             self._read_header(rows)
         if self.delimiter == "," and not self._converters and not self.layout.drop:
             rows.as_numbers = ROW_OF.get(self._default)
-        item = None
-        while (row := self._next(rows)) is not None:
-            if self._torn or rows.is_torn:
-                # The quote may close in what is still to be written. What follows it counts where it can be a row.
-                self._torn += rows.raw
-                rows.is_torn = False
-            if not row:  # a line without anything is passed over
-                self._refused = self._offset
-                continue
-            origin = f"{self.name}:{self._line - rows.n_lines + 1}"
-            item = self._converted(row, rows.raw, origin)
-            if self._torn and isinstance(item, Sample):
-                self._torn = b""
-            yield item
-        self._note(item)
+        while (row := rows.next()) is not None:
+            self._row, self._n_lines = row, rows.n_lines
+            yield rows.raw
 
-    def _next(self, rows: _Rows) -> list | str | None:
-        row = rows.next()
-        if row is not None:
-            self._line += rows.n_lines
-            self._offset += len(rows.raw)
-            self._last = rows.raw
-        return row
+    def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
+        if self._torn or self._rows.is_torn:
+            # The quote may close in what is still to be written. What follows it counts if it can be a row.
+            self._torn += raw
+            self._rows.is_torn = False
+        if not self._row:
+            return None
+        item = self._converted(self._row, raw, origin)
+        if self._torn and isinstance(item, Sample):
+            self._torn = b""
+        return item
 
     def _resume(self, file: IO[bytes]) -> None:
         self._read_header(_Rows(iter(file.readline, b""), self.delimiter, self.quotechar))
@@ -165,7 +148,8 @@ class CSVSource(FileSource):
             return
         row: list | str | None = []
         while row == []:
-            row = self._next(rows)
+            if (row := rows.next()) is not None:
+                self._advance(rows.raw, rows.n_lines)
         if not isinstance(row, list):
             raise SourceError(f"{self.name}:{self._line}: bad header: {row or 'expected one, found only blank lines'}")
         if any("\r" in name for name in row):

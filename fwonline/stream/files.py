@@ -1,4 +1,4 @@
-"""What the file sources share: opening, unpacking, positions. One module per format stands on it."""
+"""What the file sources share: opening, unpacking, lines, positions. A format is a subclass that parses a record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["FileSource"]
 Path = str | os.PathLike[str] | BinaryIO
 
 BUFFER = 1 << 18
-#: A line longer than this is no text, and would cost the memory that a stream is read to save.
+#: A longer line is no text, and would take the memory that streaming saves.
 MAX_LINE = 1 << 26
 
 GZIP = b"\x1f\x8b"
@@ -33,29 +33,28 @@ OTHER_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff":
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A position: how much was read, and what the last of it was, by which a file that was replaced is noticed."""
+class _Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How much was read, and size and checksum of the last record, by which a replaced file is noticed."""
 
     offset: Count
     line: Count
     last_size: Count
     last_crc32: Count
-    #: Whether the last of it was torn, and refused: it is read once more when it is longer.
+    #: Whether the last record was torn, and rejected: it is read once more when it is longer.
     refused: bool = False
-    #: The checksum of what stands above all lines and gives them their meaning, where something does.
+    #: The checksum of the header's names, if there is a header.
     header_crc32: Count | None = None
 
 
 class FileSource(Source):
     """A source over the lines of a file: plain, gzipped, open already, or standard input.
 
-    Whether a file is gzipped is read from its first bytes, not from its name. The position counts bytes (`offset`) and
-    lines (`line`) of the unpacked text, and holds size and checksum of the last record before it, which must still be
-    there when it is sought, and of a header's names. A last line without its end that was refused may be torn, in a
-    file that grows: a run that goes on there reads it once more as soon as there is more of it. A plain file is sought
-    in O(1); a gzipped one is unpacked up to there; what cannot be sought (standard input, a pipe) is read from where it
-    stands, and cannot be resumed.
-    A file without a single byte is an error, since it is nearly always one that was not written.
+    The first bytes decide whether a file is gzipped, not its name. The position counts bytes (`offset`) and lines
+    (`line`) of the unpacked text, and holds size and checksum of the last record before it, which must still be there
+    when the run is resumed, and of a header's names. A last line without its end that was rejected may be torn, in a
+    file that grows: a resumed run reads it once more as soon as there is more of it. A plain file is sought in O(1); a
+    gzipped one is unpacked up to the position; standard input and pipes cannot be resumed. A file without a single byte
+    is an error, since it is nearly always one that was not written.
 
     Parameters
     ----------
@@ -63,7 +62,7 @@ class FileSource(Source):
         A path, `"-"` for standard input, or a file open for reading bytes (which stays open when the source is closed,
         and whose present place counts as its start).
     name
-        What the file is called in messages; by default its path.
+        The file's name in messages; by default its path.
 
     Raises
     ------
@@ -73,29 +72,37 @@ class FileSource(Source):
 
     """
 
+    may_reread = True
+
+    #: What an empty file should have held, for the message.
+    _expected = "at least one line"
+
     def __init__(self, path: Path, *, name: str | None = None) -> None:
         self.path = path
         self.name = _name(path) if name is None else name
         self._offset = 0
         self._line = 0
-        self._last = b""
-        self._refused = -1  # the offset behind the record that was refused last
-        self._torn = b""  # the end of the file from a record on that it does not hold whole, and that was refused
-        self._header: int | None = None
-        self._sought = _Place(0, 0, 0, 0)
+        self._last = b""  # the last record
+        self._n_lines = 1  # of the record that is being read
+        self._rejected_at = -1  # the offset behind the last record that was rejected, or was blank
+        self._torn = b""  # the end of the file, from a record on that is not complete, and was rejected
+        self._header: int | None = None  # a checksum
+        self._sought = _Position(0, 0, 0, 0)
         self._start = 0
-        self._packed: IO[bytes] | None = None  # what is open: the archive itself where there is one
+        self._packed: IO[bytes] | None = None  # the open file: the archive itself if it is one
         self._is_gzip = False
         self._size: int | None = None
         self._ended = False
         self._closed = False
         self._items: Iterator[Sample | Rejected] | None = None
 
-    may_reread = True
-
     @abstractmethod
-    def _read(self) -> Iterator[Sample | Rejected]:
-        """Turn `_lines()` into items, moving `_offset`, `_line` and `_last` along before each is yielded."""
+    def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
+        """Return the item of a record, None if it is blank."""
+
+    def _records(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """Return the records that lines make, by default one each; `_n_lines` is set along with each."""
+        return lines
 
     def __iter__(self) -> Iterator[Sample | Rejected]:
         if self._closed:
@@ -103,6 +110,24 @@ class FileSource(Source):
         if self._items is None:
             self._items = self._read()
         return self._items
+
+    def _read(self) -> Iterator[Sample | Rejected]:
+        item, parse = None, self._parse
+        for raw in self._records(self._lines()):
+            self._advance(raw, self._n_lines)
+            found = parse(raw, f"{self.name}:{self._line - self._n_lines + 1}")
+            if found is None:
+                self._rejected_at = self._offset
+            else:
+                item = found
+                yield item
+        if isinstance(item, Rejected):
+            self.mark_rejected(item.origin)
+
+    def _advance(self, raw: bytes, n_lines: int) -> None:
+        self._line += n_lines
+        self._offset += len(raw)
+        self._last = raw
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the lines behind the position, line ends included, without moving it."""
@@ -123,14 +148,11 @@ class FileSource(Source):
                 raise SourceError(f"{self.name}: is empty; expected {self._expected}")
             self._ended = True
 
-    #: What an empty file should have held, for the message.
-    _expected = "at least one line"
-
     def _here(self) -> str:
         return f"{self.name}:{self._line + 1}"
 
     def _open(self, stack: contextlib.ExitStack) -> IO[bytes]:
-        """Return the unpacked file, standing behind its byte order mark."""
+        """Return the unpacked file, behind its byte order mark."""
         packed = self._packed = self._opened(stack)
         if self._seekable(packed):
             start = packed.tell()
@@ -169,7 +191,7 @@ class FileSource(Source):
         return self.path != "-" and file.seekable()
 
     def _resume(self, file: IO[bytes]) -> None:
-        """Stand at the position, and see to it that a line begins there."""
+        """Seek the position, and check that a line begins there."""
         assert self._packed is not None
         if not self._seekable(self._packed):
             raise SourceError(
@@ -192,10 +214,11 @@ class FileSource(Source):
             offset -= len(last)
             line -= last.count(b"\n") + (not last.endswith(b"\n"))
         elif not more.strip(b"\r\n"):
-            offset += len(more)  # the line lacked its end alone
+            offset += len(more)  # only the line's end was missing
         else:
+            shown = repr(last[-40:].decode(errors="backslashreplace"))
             raise SourceError(
-                f"{self.name}: line {line} has no end where the former run read it, {_end_of(last)}, and is longer "
+                f"{self.name}: line {line} has no end where the former run read it, {shown}, and is longer "
                 "now: it was learned as it was, so this is not the file it was. Write whole lines, or start afresh"
             )
         file.seek(self._start + offset)
@@ -207,29 +230,24 @@ class FileSource(Source):
     def mark_rejected(self, origin: str) -> bool:
         begins = self._line - self._last.count(b"\n")
         if not self._last.endswith(b"\n") and origin == f"{self.name}:{begins}":
-            self._refused = self._offset
-        return bool(self._torn) or self._refused == self._offset
-
-    def _note(self, item: Sample | Rejected | None) -> None:
-        """Note what the file's last item was."""
-        if isinstance(item, Rejected):
-            self.mark_rejected(item.origin)
+            self._rejected_at = self._offset
+        return bool(self._torn) or self._rejected_at == self._offset
 
     @property
     def position(self) -> dict[str, int]:
-        place = self._sought
+        position = self._sought
         if self._last:
-            last, refused = self._last, self._refused == self._offset and not self._last.endswith(b"\n")
+            last, refused = self._last, self._rejected_at == self._offset and not self._last.endswith(b"\n")
             if self._torn:
                 last, refused = self._torn, True
-            place = _Place(self._offset, self._line, len(last), zlib.crc32(last), refused, self._header)
-        return msgspec.to_builtins(place)
+            position = _Position(self._offset, self._line, len(last), zlib.crc32(last), refused, self._header)
+        return msgspec.to_builtins(position)
 
     def seek(self, position: Any) -> None:
         if self._items is not None:
             raise SourceError(f"{self.name}: seek before reading: line {self._line} was already passed")
         try:
-            self._sought = msgspec.convert(position, _Place)
+            self._sought = msgspec.convert(position, _Position)
         except msgspec.ValidationError as error:
             raise SourceError(f"{self.name}: expected a position of this source, found {position!r}: {error}") from None
 
@@ -239,7 +257,7 @@ class FileSource(Source):
             return 1.0
         if not self._size or self._packed is None or self._packed.closed:
             return None
-        # unpacked bytes tell nothing of the part done, so an archive is measured below its unpacking
+        # the unpacked size of an archive is not known, so packed bytes count
         done = self._packed.tell() if self._is_gzip else self._offset
         return min(1.0, done / self._size)
 
@@ -247,10 +265,6 @@ class FileSource(Source):
         self._closed = True
         if self._items is not None:
             self._items.close()  # type: ignore[attr-defined]  # a generator, by _read
-
-
-def _end_of(last: bytes) -> str:
-    return repr(last[-40:].decode(errors="backslashreplace"))
 
 
 def _name(path: Path) -> str:

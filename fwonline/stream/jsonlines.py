@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -83,23 +83,12 @@ class JSONLinesSource(FileSource):
             target, key=key, time=time, features=features, drop=drop, require_target=require_target
         )
 
-    def _read(self) -> Iterator[Sample | Rejected]:
-        sample = self.layout.sample
-        item: Sample | Rejected | None = None
-        for raw in self._lines():
-            self._line += 1
-            self._offset += len(raw)
-            self._last = raw
-            if raw.isspace():
-                self._refused = self._offset
-                continue
-            origin = f"{self.name}:{self._line}"
-            try:
-                record = _decode(raw)
-            # what msgspec says of text that is not UTF-8, and of objects nested beyond its depth, is neither of its own
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                item = Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
-            else:
-                item = sample(record, raw, origin)
-            yield item
-        self._note(item)
+    def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
+        if raw.isspace():
+            return None
+        try:
+            record = _decode(raw)
+        # what msgspec raises for text that is not UTF-8, and for deeply nested objects, is no error of its own
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
+        return self.layout.sample(record, raw, origin)

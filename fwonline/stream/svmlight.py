@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -91,35 +91,25 @@ class SVMLightSource(FileSource):
         self.n_features = n_features
         self.require_target = require_target
 
-    def _read(self) -> Iterator[Sample | Rejected]:
-        item: Sample | Rejected | None = None
-        for raw in self._lines():
-            self._line += 1
-            self._offset += len(raw)
-            self._last = raw
-            row = (raw.partition(b"#")[0] if b"#" in raw else raw).strip()
-            if not row:
-                self._refused = self._offset
-                continue
-            origin = f"{self.name}:{self._line}"
-            try:
-                label, pairs = _split_first(row)
-                if b":" in label:
-                    label, pairs = b"", row
-                y = self._target(label)
-                headers: tuple = ()
-                if pairs.startswith(b"qid:"):
-                    token, pairs = _split_first(pairs)
-                    headers = (("qid", _whole(token[4:], "qid")),)
-                x = _features(pairs) if pairs else {}
-                if x and (self.first_index or self.n_features is not None):
-                    x = self._shifted(x)
-            except ValueError as error:
-                item = Rejected(raw, f"{origin}: {error}", origin)
-            else:
-                item = Sample(x, y, None, None, origin, headers)
-            yield item
-        self._note(item)
+    def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
+        row = (raw.partition(b"#")[0] if b"#" in raw else raw).strip()
+        if not row:
+            return None
+        try:
+            label, pairs = _split_first(row)
+            if b":" in label:
+                label, pairs = b"", row
+            y = self._target(label)
+            headers: tuple = ()
+            if pairs.startswith(b"qid:"):
+                token, pairs = _split_first(pairs)
+                headers = (("qid", _whole(token[4:], "qid")),)
+            x = _features(pairs) if pairs else {}
+            if x and (self.first_index or self.n_features is not None):
+                x = self._shifted(x)
+        except ValueError as error:
+            return Rejected(raw, f"{origin}: {error}", origin)
+        return Sample(x, y, None, None, origin, headers)
 
     def _target(self, label: bytes) -> Any:
         if label:
