@@ -112,15 +112,18 @@ class FileSource(Source):
         return self._items
 
     def _read(self) -> Iterator[Sample | Rejected]:
-        item, parse = None, self._parse
-        for raw in self._records(self._lines()):
-            self._advance(raw, self._n_lines)
-            found = parse(raw, f"{self.name}:{self._line - self._n_lines + 1}")
+        item, parse, name = None, self._parse, self.name
+        for raw in self._records(self._lines()):  # as `_advance`, inlined
+            first = self._line + 1
+            self._line += self._n_lines
+            self._offset += len(raw)
+            self._last = raw
+            found = parse(raw, f"{name}:{first}")
             if found is None:
                 self._rejected_at = self._offset
             else:
                 item = found
-                yield item
+                yield found
         if isinstance(item, Rejected):
             self.mark_rejected(item.origin)
 

@@ -84,11 +84,9 @@ class JSONLinesSource(FileSource):
         )
 
     def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
-        if raw.isspace():
-            return None
         try:
             record = _decode(raw)
         # what msgspec raises for text that is not UTF-8, and for deeply nested objects, is no error of its own
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
+            return None if raw.isspace() else Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
         return self.layout.sample(record, raw, origin)
