@@ -9,7 +9,7 @@ from hypothesis import settings
 
 import fwonline
 
-pytest_plugins = ["kafka_fixtures"]
+pytest_plugins = ["support.kafka_fixtures"]
 
 PACKAGE = Path(fwonline.__file__).parent
 COMPILED = PACKAGE / "_kernels" / "__pycache__" / "compiled.sha256"

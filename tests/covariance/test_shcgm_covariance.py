@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from literal import project_l1, project_spectrahedron, running_mean, shcgm
 from river import base, checks, covariance, preprocessing
+from support.literal_covariance import project_l1, project_spectrahedron, running_mean, shcgm
 
 from fwonline._kernels import room
 from fwonline.checkpoint import codec

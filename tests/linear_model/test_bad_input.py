@@ -7,9 +7,9 @@ import fractions
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import OPTIMIZERS, PAIRS, SETS, everything, regression
 from river import optim as river_optim
 from scipy import sparse
+from support.catalogue import OPTIMIZERS, PAIRS, SETS, everything, regression
 
 from fwonline import optim, sets
 from fwonline.exceptions import SampleError

@@ -4,7 +4,6 @@ import copy
 import pickle
 
 import pytest
-from catalogue import OPTIMIZERS
 from river import (
     bandit,
     compose,
@@ -18,6 +17,7 @@ from river import (
     preprocessing,
     stream,
 )
+from support.catalogue import OPTIMIZERS
 
 from fwonline import optim, sets
 from fwonline.linear_model import FWClassifier, FWRegressor

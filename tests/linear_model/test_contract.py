@@ -5,10 +5,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from catalogue import OPTIMIZERS, PAIRS, SETS, everything, regression
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import optim as river_optim
+from support.catalogue import OPTIMIZERS, PAIRS, SETS, everything, regression
 
 from fwonline import optim, sets
 from fwonline.exceptions import SampleError

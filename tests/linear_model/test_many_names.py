@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from catalogue import PAIRS, SETS, everything
+from support.catalogue import PAIRS, SETS, everything
 from test_max_names import FAMILY, fits, words
 
 from fwonline import sets

@@ -8,8 +8,10 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import OPTIMIZERS, SETS, everything
-from oracles import (
+from river import optim as river_optim
+from scipy import sparse
+from support.catalogue import OPTIMIZERS, SETS, everything
+from support.oracles import (
     AdaptiveOFWOracle,
     AdversarialOFWOracle,
     MomentumOracle,
@@ -17,9 +19,7 @@ from oracles import (
     OneSampleOracle,
     SFWOracle,
 )
-from river import optim as river_optim
-from scipy import sparse
-from test_stochastic_pairwise import Oracle as PairwiseOracle
+from support.pairwise_oracle import PairwiseOracle
 
 from fwonline import optim, sets
 from fwonline._kernels import layout

@@ -2,12 +2,12 @@
 
 import math
 
-import catalogue
 import numpy as np
 import pandas as pd
 import pytest
 from river import optim as river_optim
 from scipy import sparse
+from support import catalogue
 
 from fwonline import linear_model, optim, sets
 from fwonline._kernels import coordinates

@@ -1,8 +1,8 @@
 """river's own suite for estimators, on every optimizer and set."""
 
 import pytest
-from catalogue import OPTIMIZERS, PAIRS, SETS
 from river import checks, preprocessing
+from support.catalogue import OPTIMIZERS, PAIRS, SETS
 
 from fwonline import sets
 from fwonline.linear_model import FWClassifier, FWRegressor

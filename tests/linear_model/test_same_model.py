@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import COORDINATES, OPTIMIZERS, PAIRS, SETS, as_dict, by_name, everything, regression
 from scipy import sparse
+from support.catalogue import COORDINATES, OPTIMIZERS, PAIRS, SETS, as_dict, by_name, everything, regression
 
 from fwonline import optim, sets
 from fwonline.linear_model import FWClassifier, FWRegressor

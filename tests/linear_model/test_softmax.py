@@ -2,13 +2,13 @@
 
 import math
 
-import finite_sum_oracles as oracles
 import numpy as np
 import pandas as pd
 import pytest
 from river import checks
 from river import optim as river_optim
 from scipy import sparse
+from support import finite_sum_oracles as oracles
 
 from fwonline import optim, sets
 from fwonline.checkpoint import codec

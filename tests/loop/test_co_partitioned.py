@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from pair_worker import Pair, work
+from support.pair_worker import Pair, work
 
 from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.loop import MergedModel, PartitionStates

@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from loop_worker import make_loop, result, write_stream
 from river import (
     anomaly,
     base,
@@ -23,6 +22,7 @@ from river import (
     preprocessing,
     reco,
 )
+from support.loop_worker import make_loop, result, write_stream
 
 from fwonline import sets
 from fwonline.checkpoint import Checkpoint, codec

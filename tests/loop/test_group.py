@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from river import compose, metrics, preprocessing
-from shared_fake import CommittedOffsets, Group, Member, PartitionsLost, samples
+from support.shared_fake import CommittedOffsets, Group, Member, PartitionsLost, samples
 
 from fwonline import sets
 from fwonline.checkpoint import codec

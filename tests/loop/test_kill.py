@@ -8,8 +8,8 @@ import traceback
 
 import numpy as np
 import pytest
-from loop_worker import make_loop, result, run, write_stream
 from river import linear_model, preprocessing
+from support.loop_worker import make_loop, result, run, write_stream
 
 from fwonline import sets
 from fwonline.linear_model import FWClassifier

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_worker import result
 from river import metrics, preprocessing
+from support.loop_worker import result
 
 from fwonline import optim, sets
 from fwonline.linear_model import FWClassifier

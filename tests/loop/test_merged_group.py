@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from river import preprocessing
-from shared_fake import Group, Member
+from support.shared_fake import Group, Member
 
 from fwonline import cluster, covariance, datasets, reco
 from fwonline.checkpoint import codec

@@ -6,7 +6,7 @@ import math
 
 import pytest
 from river import metrics
-from shared_fake import Group, Member, samples
+from support.shared_fake import Group, Member, samples
 
 from fwonline import sets
 from fwonline.checkpoint import Checkpoint

@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from loop_worker import make_loop, result, write_stream
 from river import base, linear_model
+from support.loop_worker import make_loop, result, write_stream
 
 from fwonline.checkpoint import Checkpoint, codec
 from fwonline.loop import EventLoop, Observer
 from fwonline.stream import JSONLinesSource
 
-WORKER = Path(__file__).with_name("loop_worker.py")
+WORKER = Path(__file__).parents[1] / "support" / "loop_worker.py"
 
 
 @codec.register

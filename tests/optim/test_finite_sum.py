@@ -2,12 +2,12 @@
 
 import inspect
 
-import finite_sum_oracles as oracles
 import numpy as np
 import pytest
-from oracles import Translated
 from river import optim as river_optim
 from scipy import sparse
+from support import finite_sum_oracles as oracles
+from support.oracles import Translated
 
 from fwonline import losses, optim, sets
 from fwonline.checkpoint import codec

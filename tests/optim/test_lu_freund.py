@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import Draws, Oracle, OwnSquared, SFWOracle, Translated, atom_of
 from river import checks
 from river import optim as river_optim
 from scipy import sparse
+from support.oracles import Draws, Oracle, OwnSquared, SFWOracle, Translated, atom_of
 
 from fwonline import optim, sets
 from fwonline.checkpoint import codec

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from oracles import OwnSquared, SFWOracle, Translated
 from river import optim as river_optim
 from scipy import sparse
 from scipy.optimize import minimize as scipy_minimize
+from support.oracles import OwnSquared, SFWOracle, Translated
 
 from fwonline import losses, optim, sets
 from fwonline.linear_model import FWRegressor

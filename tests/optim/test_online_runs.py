@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from oracles import (
+from river import optim as river_optim
+from support.oracles import (
     AdaptiveOFWOracle,
     AdversarialOFWOracle,
     MomentumOracle,
@@ -13,7 +14,6 @@ from oracles import (
     SFWOracle,
     Translated,
 )
-from river import optim as river_optim
 
 from fwonline import losses, optim, sets
 from fwonline._kernels import layout

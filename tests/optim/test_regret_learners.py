@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from oracles import AdaptiveOFWOracle, AdversarialOFWOracle
 from river import optim as river_optim
+from support.oracles import AdaptiveOFWOracle, AdversarialOFWOracle
 
 from fwonline import optim, sets
 from fwonline._kernels import layout

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from literal_composite import RADIUS, WEIGHT, Problem, hcgm, hsag, s3ccm, shcgm
 from river import optim as river_optim
 from scipy import optimize, sparse
+from support.literal_composite import RADIUS, WEIGHT, Problem, hcgm, hsag, s3ccm, shcgm
 
 from fwonline import linear_model, optim, sets
 

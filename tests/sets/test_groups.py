@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
-from sets_catalogue import arrays
+from support.sets_catalogue import arrays
 
 from fwonline import sets
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
-from sets_catalogue import arrays, degenerate_directions
+from support.sets_catalogue import arrays, degenerate_directions
 
 from fwonline import sets
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize
-from sets_catalogue import CASES, PERMUTATIONS, SIGNS, Case, arrays, degenerate_directions
+from support.sets_catalogue import CASES, PERMUTATIONS, SIGNS, Case, arrays, degenerate_directions
 
 from fwonline import sets
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 # The broker is a tool of this repository, not a part of the package; pytest may have been started from anywhere.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tools.kafka import Cluster, RunningCluster, start_cluster
 
