@@ -229,18 +229,19 @@ def test_a_run_folder_that_disappears_ends_the_run(here, capsys, monkeypatch, ho
     sinks = 'sinks = [{ class = "JSONLinesSink", path = "out.jsonl" }]\n'
     (here / "csv.toml").write_text(sinks + CSV + f"[run]\n{every}\n")
     folder = here / "runs" / "csv"
-    look = EventLoop._look_at_clock
+    look = EventLoop._look
 
-    def look_and_remove(self, n, now=None):
+    def look_and_remove(self, n, now):
         if n >= 300 and folder.exists() and (folder / "log.jsonl").exists():
             shutil.rmtree(folder)
             if how == "made anew":
                 folder.mkdir()
-        look(self, n, now)
+        next_n = look(self, n, now)
         if not folder.exists() or how == "made anew":
             assert n < 500
+        return next_n
 
-    monkeypatch.setattr(EventLoop, "_look_at_clock", look_and_remove)
+    monkeypatch.setattr(EventLoop, "_look", look_and_remove)
     assert main(["run", "csv.toml", "--quiet"]) == 1
     err = capsys.readouterr().err
     assert "runs/csv: the run folder was removed" in err or "out.jsonl: the file was removed" in err

@@ -139,13 +139,13 @@ def _run(
         else:
             loop = definition.build_worker(folder.path, shared=group.path, observers=observers)
         stack.callback(loop.source.close)
-        for sink in (*loop.sinks, *([loop.dead_letter] if loop.dead_letter else [])):
+        for sink in loop.outputs:
             stack.callback(sink.close)
         try:
             summary = loop.run(limit)
         except Exception as error:
             with contextlib.suppress(FileNotFoundError):  # the folder itself may be what is missing
-                folder.write_failure(definition, loop.n, loop.n_rejected, error)
+                folder.write_failure(definition, loop.counts.n, loop.counts.n_rejected, error)
             raise
         state = "interrupted" if summary.interrupted else "finished"
         folder.write_summary(name=definition.name, state=state, **summary.to_dict())

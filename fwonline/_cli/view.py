@@ -61,7 +61,7 @@ def fields(report: Report) -> Iterator[tuple[str, str]]:
     if report.lag is not None:
         yield "lag", number(report.lag)
     for label, count in (
-        ("rejected", sum(report.rejected.values())),
+        ("rejected", sum(report.n_rejected.values())),
         ("pending", report.n_pending),
         ("expired", report.n_expired),
         ("unmatched", report.n_unmatched),

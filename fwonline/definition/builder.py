@@ -18,8 +18,7 @@ from fwonline.definition import classes
 from fwonline.definition.permissions import REFERENCE, Permissions, is_secret
 from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError
-from fwonline.loop.event_loop import EventLoop
-from fwonline.loop.group import GroupLoop
+from fwonline.loop import BadSamples, EventLoop, GroupLoop, Questions, Timing
 from fwonline.monitors import Metric, Monitor
 from fwonline.monitors.base import final_estimator
 from fwonline.stream import Sink, Source, as_source
@@ -29,12 +28,8 @@ __all__ = ["Builder"]
 
 _SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group")
 _BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
-# The table [run]: the seed, the limit of `EventLoop.run`, and these parameters of `EventLoop`.
-_LOOP = (
-    *("on_error", "dead_letter", "max_rejected_share"),
-    *("checkpoint_every", "checkpoint_samples", "report_every", "report_samples"),
-    *("max_pending", "expire_items", "expire_seconds", "max_early", "check_values"),
-)
+# The table [run]: the seed, the limit of `EventLoop.run`, and the fields of a loop's options.
+_RUN = {name: value for part in (BadSamples, Questions, Timing) for name, value in classes.parameters(part).items()}
 # The table [group]: these parameters of `GroupLoop`.
 _GROUP = ("states", "merge_every", "merge_topic", "transactional")
 
@@ -132,9 +127,9 @@ class Builder:
         if not isinstance(spec, dict):
             self.problem(path, f"expected a table, found {_shown(spec)}")
             return {}
-        self.unknown_keys(spec, ("seed", "limit", *_LOOP), path)
+        self.unknown_keys(spec, ("seed", "limit", *_RUN), path)
         plain = inspect.Parameter("whole", inspect.Parameter.KEYWORD_ONLY, annotation="int")
-        known = {"seed": plain, "limit": plain, **classes.parameters(EventLoop)}
+        known = {"seed": plain, "limit": plain, **_RUN}
         for key, value in spec.items():
             if key in known and (expected := classes.expected_type(known[key], value)):
                 self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
@@ -142,7 +137,7 @@ class Builder:
             if type(spec.get(key)) is int and spec[key] < least:
                 self.problem((*path, key), f"expected an integer from {least} on, found {spec[key]}")
         self.seed = spec.get("seed")
-        settings = {key: value for key, value in spec.items() if key in _LOOP}
+        settings = {key: value for key, value in spec.items() if key in _RUN}
         if "dead_letter" in settings:
             settings["dead_letter"] = self.dead_letter(settings["dead_letter"], (*path, "dead_letter"))
             settings.setdefault("on_error", "dead-letter")

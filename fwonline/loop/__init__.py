@@ -1,18 +1,23 @@
-"""The event loop: predict, score, learn, tell the monitors; and go on after a crash as if there had been none."""
+"""The event loop: predict, score, learn, tell the monitors; after a crash a run goes on as if it had never stopped."""
 
 from fwonline.loop.event_loop import EventLoop
 from fwonline.loop.group import GroupLoop, MergedModel, PartitionStates, merge, merge_step
-from fwonline.loop.report import Observer, Report, Start, Summary
+from fwonline.loop.options import BadSamples, Questions, Timing
+from fwonline.loop.report import Counts, Observer, Report, Start, Summary
 
 __all__ = [
+    "BadSamples",
+    "Counts",
     "EventLoop",
     "GroupLoop",
     "MergedModel",
     "Observer",
     "PartitionStates",
+    "Questions",
     "Report",
     "Start",
     "Summary",
+    "Timing",
     "merge",
     "merge_step",
 ]

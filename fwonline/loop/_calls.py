@@ -1,9 +1,8 @@
-"""How the loop speaks to a model: every kind of river's, by two calls."""
+"""How the loop calls a model: every kind of river's, by two functions."""
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +10,21 @@ from typing import Any, Literal
 from river import base, compose
 from river.reco.base import Ranker
 
-__all__ = ["FAULTS", "Calls", "Unpredicted", "calls", "final_step"]
+from fwonline._protocols import SupportsPlay, SupportsPlayProba
+
+__all__ = ["FAULTS", "Calls", "Unpredicted", "calls"]
+
+# What a model raises for a sample that it cannot take. When it predicts, nothing is learned yet and no harm is done.
+# A number where text belongs is an AttributeError, because it cannot be split.
+FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class Unpredicted(Exception):
+    """A sample could not be predicted, because of the error `why`; nothing of it was learned."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -21,13 +34,16 @@ class Calls:
     Parameters
     ----------
     predict
-        Of the features; None where the model predicts nothing.
+        Takes the features; None where the model predicts nothing.
     learn
-        Of the features and the target.
+        Takes the features and the target.
     target
         What the model learns: a "number", a "label", "many" of them, or nothing ("none").
     play
-        Both at once, where the model can do that: of the features and the target; answers the prediction.
+        Takes the features and the target, predicts, learns and returns the prediction; None where the model has no
+        such method of its own.
+    has_probabilities
+        Whether `predict` returns probabilities.
 
     """
 
@@ -35,9 +51,10 @@ class Calls:
     learn: Callable[[dict, Any], Any]
     target: Literal["number", "label", "many", "none"]
     play: Callable[[dict, Any], Any] | None = None
+    has_probabilities: bool = False
 
-    def played(self) -> Callable[[dict, Any], Any]:
-        """What to call to predict and then learn, which raises `Unpredicted` where the prediction is what failed."""
+    def one_pass(self) -> Callable[[dict, Any], Any]:
+        """Return what predicts and then learns; it raises `Unpredicted` where the prediction fails."""
         if self.play is not None:
             return self.play
         predict, learn = self.predict, self.learn
@@ -53,57 +70,43 @@ class Calls:
         return play
 
 
-# What a model raises over a sample it cannot take; in a prediction, where nothing is learned yet, no harm is done.
-# A number in the place of text is an AttributeError, for it cannot be split.
-FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-
-
-class Unpredicted(Exception):
-    """A sample could not be predicted, for the error `why`; nothing of it was learned."""
-
-    def __init__(self, why: Exception) -> None:
-        super().__init__(str(why))
-        self.why = why
-
-
-def final_step(model: Any) -> Any:
-    """The estimator at the end of a pipeline, or the model itself."""
-    while isinstance(model, compose.Pipeline):
-        model = list(model.steps.values())[-1]
-    return model
-
-
 def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
     """Choose the calls for a model: probabilities where a monitor's metric needs them, else the plain prediction."""
-    final = final_step(model)
     if isinstance(model, Ranker):
         return Calls(_predict_ranked(model), _learn_ranked(model), "number")
-    predict = getattr(model, "predict_one", None)
-    if isinstance(final, base.Classifier) and any(map(_needs_probabilities, monitors)):
+    final = model
+    while isinstance(final, compose.Pipeline):
+        final = list(final.steps.values())[-1]
+    has_probabilities = isinstance(final, base.Classifier) and any(map(_needs_probabilities, monitors))
+    predict: Callable[[dict], Any] | None = None
+    if has_probabilities:
         predict = model.predict_proba_one
-    elif not hasattr(final, "predict_one"):
-        predict = model.score_one if hasattr(final, "score_one") else None
+    elif hasattr(final, "predict_one"):
+        predict = model.predict_one
+    elif hasattr(final, "score_one"):
+        predict = model.score_one
     if not _is_supervised(model):
-        return Calls(predict, lambda x, y: model.learn_one(x), "none")
+        return Calls(predict, lambda x, y: model.learn_one(x), "none", has_probabilities=has_probabilities)
     if isinstance(final, (base.MultiLabelClassifier, base.MultiTargetRegressor)):
         return Calls(predict, model.learn_one, "many")
-    return Calls(
-        predict, model.learn_one, "number" if isinstance(final, base.Regressor) else "label", _both(model, predict)
-    )
+    play: Callable[[dict, Any], Any] | None = None
+    if has_probabilities:
+        if isinstance(model, SupportsPlayProba) and _is_current(model, "play_proba_one", "predict_proba_one"):
+            play = model.play_proba_one
+    elif isinstance(model, SupportsPlay) and _is_current(model, "play_one", "predict_one"):
+        play = model.play_one
+    target: Literal["number", "label"] = "number" if isinstance(final, base.Regressor) else "label"
+    return Calls(predict, model.learn_one, target, play, has_probabilities)
 
 
-def _both(model: Any, predict: Any) -> Callable[[dict, Any], Any] | None:
-    """The model's own call that predicts and learns, where it stands for the other two."""
-    name = getattr(predict, "__name__", "")
-    if not name.startswith("predict"):
-        return None
-    together = name.replace("predict", "play")
-    depth = {
-        method: next((k for k, kind in enumerate(type(model).__mro__) if method in vars(kind)), math.inf)
-        for method in (name, "learn_one", together)
-    }
-    # Who has derived a class and changed one of the two means that one.
-    return getattr(model, together) if depth[together] <= min(depth.values()) < math.inf else None
+def _is_current(model: Any, play: str, predict: str) -> bool:
+    """Whether `play` does what the other two methods do: not where a derived class has redefined one of them."""
+    for cls in type(model).__mro__:
+        if play in vars(cls):
+            return True
+        if predict in vars(cls) or "learn_one" in vars(cls):
+            return False
+    return False
 
 
 def _needs_probabilities(monitor: Any) -> bool:
@@ -118,7 +121,7 @@ def _is_supervised(model: Any) -> bool:
     return bool(supervised)
 
 
-# river's rankers take the user and the item apart from the context; in a stream's sample they are features.
+# river's rankers take user and item apart from the context; in a stream's sample they are features.
 
 
 def _predict_ranked(model: Ranker) -> Callable[[dict], Any]:

@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
+from fwonline.loop.options import Questions
+
 __all__ = ["Early", "Pending", "Question"]
 
-# A time that is further from the others than so many times the wait is none until a second one is like it: one wrong
-# clock would else give up every question that follows.
+# A time further from the others than so many times `expire_seconds` does not count until a second one is near it: one
+# wrong clock would otherwise make every question that follows expire.
 _FAR = 100
 
 
 class Question(NamedTuple):
-    """A sample without its target, as it was predicted.
-
-    Parameters
-    ----------
-    x
-        The features.
-    y_pred
-        What was predicted when it was asked.
-    n
-        How many items the stream had yielded by then.
-    time
-        Its event time, or None.
-
-    """
+    """A sample without its target: its features, its prediction, its number in the stream and its event time."""
 
     x: dict
     y_pred: Any
@@ -35,20 +24,7 @@ class Question(NamedTuple):
 
 
 class Early(NamedTuple):
-    """An answer that came before its question.
-
-    Parameters
-    ----------
-    y
-        The target.
-    n
-        How many items the stream had yielded by then.
-    time
-        Its event time, or None.
-    origin
-        Where it stands.
-
-    """
+    """An answer that came before its question: its target, its number in the stream, its event time and its origin."""
 
     y: Any
     n: int
@@ -57,65 +33,28 @@ class Early(NamedTuple):
 
 
 class Pending:
-    """Questions by key, the oldest first, in bounded memory; and answers that wait for their question.
+    """Questions by key, the oldest first, in bounded memory; and answers that wait for their question."""
 
-    Parameters
-    ----------
-    max_pending
-        How many may wait. One more pushes out the oldest.
-    max_items
-        After how many further items of the stream a question is given up; None for never.
-    max_seconds
-        After how much event time a question is given up; None for never. Event time is the latest seen, but for one
-        that is more than a hundred times `max_seconds` away from it: that counts when the next one confirms it.
-        Questions that came out of order are given up when their turn comes, never too early.
-    max_early
-        How many answers may wait for a question that is still to come; they are given up as questions are.
-
-    """
-
-    def __init__(self, max_pending: int, max_items: int | None, max_seconds: float | None, max_early: int = 0) -> None:
-        self.max_pending = max_pending
-        self.max_items = max_items
-        self.max_seconds = max_seconds
-        self.max_early = max_early
+    def __init__(self, options: Questions) -> None:
+        self.options = options
         self.questions: dict[Hashable, Question] = {}
         self.early: dict[Hashable, Early] = {}
         self.now: float | None = None
         self._far: float | None = None  # the time of the item before, where it was far from all others
 
-    def __len__(self) -> int:
-        return len(self.questions)
-
     def __contains__(self, key: Hashable) -> bool:
         return key in self.questions
 
     def ask(self, key: Hashable, question: Question) -> int:
-        """Keep a question; return how many were given up for it. One of the same key takes the place of the old one."""
-        n_expired = int(self.questions.pop(key, None) is not None)
-        self.questions[key] = question
-        if len(self.questions) > self.max_pending:
-            del self.questions[next(iter(self.questions))]
-            n_expired += 1
-        return n_expired
-
-    def answer(self, key: Hashable) -> Question:
-        """Take out the question of that key."""
-        return self.questions.pop(key)
+        """Keep a question; return how many expired for it. One of the same key takes the place of the old one."""
+        return _keep(self.questions, key, question, self.options.max_pending)
 
     def wait(self, key: Hashable, answer: Early) -> int:
-        """Keep an answer whose question is not there; return how many answers were given up, itself perhaps."""
-        if not self.max_early:
-            return 1
-        n_unmatched = int(self.early.pop(key, None) is not None)
-        self.early[key] = answer
-        if len(self.early) > self.max_early:
-            del self.early[next(iter(self.early))]
-            n_unmatched += 1
-        return n_unmatched
+        """Keep an answer whose question is not there; return how many answers expired, itself perhaps."""
+        return _keep(self.early, key, answer, self.options.max_early) if self.options.max_early else 1
 
     def expire(self, n: int, time: float | None) -> tuple[int, int]:
-        """Give up what has waited too long, at item `n` and its event time; return how many questions and answers."""
+        """Remove what has waited too long, at item `n` and its event time; return how many questions and answers."""
         if time is not None:
             self._advance(time)
         return self._expire(self.questions, n), self._expire(self.early, n)
@@ -129,28 +68,30 @@ class Pending:
             self._far = time
 
     def _is_far(self, time: float, from_time: float) -> bool:
-        return self.max_seconds is not None and abs(time - from_time) > _FAR * self.max_seconds
+        seconds = self.options.expire_seconds
+        return seconds is not None and abs(time - from_time) > _FAR * seconds
 
     def _expire(self, waiting: dict[Hashable, Any], n: int) -> int:
+        items, seconds = self.options.expire_items, self.options.expire_seconds
         n_expired = 0
         while waiting:
             oldest = next(iter(waiting))
             since = waiting[oldest]
-            too_many = self.max_items is not None and n - since.n > self.max_items
-            too_late = (
-                self.max_seconds is not None
+            is_old = items is not None and n - since.n > items
+            is_late = (
+                seconds is not None
                 and since.time is not None
                 and self.now is not None
-                and (self.now - since.time > self.max_seconds or self._is_far(since.time, self.now))
+                and (self.now - since.time > seconds or self._is_far(since.time, self.now))
             )
-            if not too_many and not too_late:
+            if not is_old and not is_late:
                 break
             del waiting[oldest]
             n_expired += 1
         return n_expired
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: plain values."""
+        """Return what a checkpoint keeps: plain values."""
         return {
             "now": self.now,
             "far": self._far,
@@ -159,7 +100,17 @@ class Pending:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take up a former run's questions."""
-        self.now, self._far = state["now"], state.get("far")
+        """Go on from a state."""
+        self.now, self._far = state["now"], state["far"]
         self.questions = {key: Question(*asked) for key, asked in state["questions"].items()}
-        self.early = {key: Early(*answer) for key, answer in state.get("early", {}).items()}
+        self.early = {key: Early(*answer) for key, answer in state["early"].items()}
+
+
+def _keep(waiting: dict[Hashable, Any], key: Hashable, value: Any, most: int) -> int:
+    """Append a value, in place of one of the same key and, beyond `most`, of the oldest; return how many went."""
+    n_gone = int(waiting.pop(key, None) is not None)
+    waiting[key] = value
+    if len(waiting) > most:
+        del waiting[next(iter(waiting))]
+        n_gone += 1
+    return n_gone

@@ -11,31 +11,26 @@ __all__ = ["Rejections"]
 
 # The share is of the last so many items.
 _WINDOW = 1000
-# It is judged once so many came, and at the end.
+# It is checked once so many came, and at the end.
 _LEAST = 100
-# So many reasons are told, each shortened to so many characters.
+# So many reasons are reported, each shortened to so many characters.
 _REASONS, _LENGTH = 5, 300
 
 
 class Rejections:
     """The items rejected among the last 1,000.
 
-    Only a rejection can raise their share, so it is judged with each of them, and clean items cost nothing.
-
-    Parameters
-    ----------
-    max_share
-        The largest share, from 0 to 1, with which a run goes on; None: any.
+    Only a rejection can raise their share, so it is checked at each of them, and clean items cost nothing.
 
     """
 
     def __init__(self, max_share: float | None) -> None:
         self.max_share = max_share
         self.items: deque[int] = deque()  # which items of the stream, the oldest first
-        self.first: deque[tuple[int, str]] = deque()  # the first of them that are told, with the reasons
+        self.first: deque[tuple[int, str]] = deque()  # the first of them, with the reasons
 
     def add(self, n: int, message: str) -> None:
-        """Note that item `n` was rejected, and judge.
+        """Count item `n` as rejected, and check the share.
 
         Raises
         ------
@@ -48,10 +43,10 @@ class Rejections:
         if len(self.first) < _REASONS:
             self.first.append((n, message if len(message) <= _LENGTH else f"{message[: _LENGTH - 3]}..."))
         if n >= _LEAST:
-            self.judge(n)
+            self.check(n)
 
-    def judge(self, n: int) -> None:
-        """Judge the items up to `n`, the last one.
+    def check(self, n: int) -> None:
+        """Check the share among the items up to `n`, the last one.
 
         Raises
         ------
@@ -76,10 +71,10 @@ class Rejections:
             self.first.popleft()
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: plain values."""
+        """Return what a checkpoint keeps: plain values."""
         return {"items": list(self.items), "first": list(self.first)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take up what a former run has seen."""
+        """Go on from a state."""
         self.items = deque(state["items"])
         self.first = deque((n, why) for n, why in state["first"])

@@ -1,4 +1,4 @@
-"""What the state of an event loop holds beside model and monitors, and what it must be like before it is taken up."""
+"""What the state of a learner holds besides model and monitors, checked before any of it is used."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fwonline._loaded import MOST
 from fwonline.exceptions import CheckpointError
 from fwonline.loop._pending import Pending
 from fwonline.loop._rejections import Rejections
+from fwonline.loop.options import Questions
 
 __all__ = ["check_state"]
 
@@ -17,20 +18,20 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 _Kinds = list[tuple[Any, str]]
 
 
-class _Counts(msgspec.Struct):
+class _Counts(msgspec.Struct, forbid_unknown_fields=True):
     n: _Count
-    predicted: _Count
-    learned: _Count
-    rejected: dict[str, _Count]
-    expired: _Count
-    unmatched: _Count
+    n_predicted: _Count
+    n_learned: _Count
+    n_rejected: dict[str, _Count]
+    n_expired: _Count
+    n_unmatched: _Count
 
 
 class _Pending(msgspec.Struct):
     now: float | None
     questions: dict[Any, tuple[dict, Any, _Count, float | None]]
-    early: dict[Any, tuple[Any, _Count, float | None, str]] = {}
-    far: float | None = None
+    early: dict[Any, tuple[Any, _Count, float | None, str]]
+    far: float | None
 
 
 class _Guard(msgspec.Struct):
@@ -60,13 +61,15 @@ class _State(msgspec.Struct):
     pending: _Pending
     model: Any
     monitors: list
-    guard: _Guard | None = None
-    rejections: _Rejections | None = None
+    guard: _Guard
+    rejections: _Rejections
+    identity: Any
+    held: Any
     outputs: list | None = None
 
 
 def check_state(state: Any) -> None:
-    """See that a state is one that an event loop has written.
+    """Check that a state is one that a loop has written.
 
     Raises
     ------
@@ -75,32 +78,24 @@ def check_state(state: Any) -> None:
     """
     if not isinstance(state, dict) or "kind" not in state:
         raise CheckpointError("this is no checkpoint of an event loop")
-    held = state.get("held")
-    if held is not None:
-        _check_held(held)
     try:
         msgspec.convert(state, _State)
-        Pending(1, None, None).restore(state["pending"])
-        if state.get("rejections") is not None:
-            Rejections(None).restore(state["rejections"])
-        if (guard := state.get("guard")) is not None:
-            set(guard["labels"])
-            for what in ("features", "targets", "asked"):
-                set(map(tuple, guard[what]))
+        Pending(Questions()).restore(state["pending"])
+        Rejections(None).restore(state["rejections"])
+        set(state["guard"]["labels"])
+        for what in ("features", "targets", "asked"):
+            set(map(tuple, state["guard"][what]))
     except (msgspec.ValidationError, TypeError, KeyError, ValueError, RecursionError) as error:
         raise CheckpointError(f"the checkpoint's state of the loop cannot be read: {error}") from error
+    if (held := state["held"]) is not None:
+        try:
+            kind, fields = msgspec.convert(held, tuple[str, tuple])
+            msgspec.convert(fields, _FIELDS[kind])
+        except (msgspec.ValidationError, KeyError) as error:
+            raise CheckpointError(f"the checkpoint's held item cannot be read: {error}") from error
 
 
 _FIELDS: dict[str, Any] = {
     "sample": tuple[dict, Any, Any, Any, str, tuple],  # its time may be why it ended the run
     "rejected": tuple[Any, str, str, Any, tuple],
 }
-
-
-def _check_held(held: Any) -> None:
-    """The item that ended the run before: what it is, and its fields."""
-    try:
-        kind, fields = msgspec.convert(held, tuple[str, tuple])
-        msgspec.convert(fields, _FIELDS[kind])
-    except (msgspec.ValidationError, KeyError) as error:
-        raise CheckpointError(f"the checkpoint's item in hand cannot be read: {error}") from error

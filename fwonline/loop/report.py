@@ -1,14 +1,53 @@
-"""What a running loop tells whoever watches it."""
+"""What a running loop reports to its observers."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fwonline.stream.base import Rejected
 
-__all__ = ["Observer", "Report", "Start", "Summary"]
+__all__ = ["Counts", "Observer", "Report", "Start", "Summary"]
+
+
+@dataclass
+class Counts:
+    """What a loop has counted, earlier runs of its checkpoint included.
+
+    Parameters
+    ----------
+    n
+        Items taken from the source.
+    n_predicted, n_learned
+        Predictions made and samples learned.
+    n_expired, n_unmatched
+        Questions that expired, and answers whose question is not known.
+    n_rejected
+        Reason -> how many items were rejected for it.
+
+    """
+
+    n: int = 0
+    n_predicted: int = 0
+    n_learned: int = 0
+    n_expired: int = 0
+    n_unmatched: int = 0
+    n_rejected: Counter[str] = field(default_factory=Counter)
+
+    def add(self, n: int, played: int) -> int:
+        """Set `n`, and add samples that were predicted and learned; return 0, for the caller's counter."""
+        self.n = n
+        self.n_predicted += played
+        self.n_learned += played
+        return 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(**{name: value + vars(other)[name] for name, value in vars(self).items()})
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(**{name: value - vars(other)[name] for name, value in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -24,9 +63,9 @@ class Start:
     length
         How many items the source has from its very start, or None where that is not known.
     n
-        Items that earlier runs of the same checkpoint took from the source; 0 for a fresh run.
+        Items that earlier runs of the same checkpoint took from the source; 0 for a new run.
     resumed_from
-        The checkpoint file that was taken up, or None for a fresh run.
+        The checkpoint file from which the run goes on, or None for a new run.
     position
         Where in the source the run starts.
 
@@ -40,103 +79,9 @@ class Start:
     position: Any = None
 
 
-@dataclass(frozen=True)
-class Report:
-    """Where a run stands.
-
-    Counts are of the whole stream, earlier runs included; `elapsed` and `rate` are of this run.
-
-    Parameters
-    ----------
-    n
-        Items taken from the source.
-    n_predicted, n_learned
-        Predictions made and samples learned.
-    rejected
-        Reason -> how many items were rejected for it.
-    n_pending, n_expired, n_unmatched
-        Questions that wait for their answer, questions given up, answers whose question is not known.
-    elapsed
-        Seconds of this run.
-    rate
-        Items a second since the report before.
-    progress
-        The part of the source that was read, from 0 to 1, or None where that is not known.
-    lag
-        How many items wait in the source, or None where that has no meaning.
-    monitors
-        What the monitors say, merged into one dict.
-    lags
-        `lag` by partition, where the source has any.
-
-    """
-
-    n: int
-    n_predicted: int
-    n_learned: int
-    rejected: dict[str, int]
-    n_pending: int
-    n_expired: int
-    n_unmatched: int
-    elapsed: float
-    rate: float
-    progress: float | None
-    lag: int | None
-    monitors: dict[str, Any] = field(default_factory=dict)
-    lags: dict[str, int] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return one flat dict, as JSON can hold it: the fields, and the monitors' values under their own names.
-
-        >>> report = Report(3, 3, 2, {"features": 1}, 0, 0, 0, 1.5, 2.0, None, None, {"Accuracy": 0.5})
-        >>> report.to_dict()["rejected"], report.to_dict()["Accuracy"]
-        (1, 0.5)
-        """
-        return {
-            "n": self.n,
-            "n_predicted": self.n_predicted,
-            "n_learned": self.n_learned,
-            "rejected": sum(self.rejected.values()),
-            "n_pending": self.n_pending,
-            "n_expired": self.n_expired,
-            "n_unmatched": self.n_unmatched,
-            "elapsed": self.elapsed,
-            "rate": self.rate,
-            "progress": self.progress,
-            "lag": self.lag,
-            **({"lags": self.lags} if self.lags else {}),
-            **self.monitors,
-        }
-
-
-@dataclass(frozen=True)
-class Summary:
-    """How a run ended.
-
-    Counts are of the whole stream, earlier runs included; `elapsed` and `rate` are of this run.
-
-    Parameters
-    ----------
-    n
-        Items taken from the source.
-    n_predicted, n_learned
-        Predictions made and samples learned.
-    n_rejected
-        Reason -> how many items were rejected for it.
-    n_pending, n_expired, n_unmatched
-        Questions that still wait, questions given up, answers whose question is not known.
-    elapsed
-        Seconds of this run.
-    rate
-        Items a second of this run.
-    monitors
-        What the monitors say in the end, merged into one dict.
-    interrupted
-        Whether a signal ended the run.
-    position
-        Where the source stands.
-
-    """
+@dataclass(frozen=True, kw_only=True)
+class _Standing:
+    """What a report and a summary have in common."""
 
     n: int
     n_predicted: int
@@ -148,6 +93,74 @@ class Summary:
     elapsed: float
     rate: float
     monitors: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(_Standing):
+    """Where a run stands.
+
+    Parameters
+    ----------
+    n, n_predicted, n_learned, n_rejected, n_expired, n_unmatched
+        As in `Counts`.
+    n_pending
+        Questions that wait for their answer.
+    elapsed
+        Seconds of this run.
+    rate
+        Items a second since the last report.
+    monitors
+        The values of all monitors in one dict.
+    progress
+        The part of the source that was read, from 0 to 1, or None where that is not known.
+    lag
+        How many items wait in the source, or None where that has no meaning.
+    lags
+        `lag` by partition, where the source has any.
+
+    """
+
+    progress: float | None
+    lag: int | None
+    lags: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one flat dict, as JSON can hold it: the fields, and the monitors' values under their own names.
+
+        >>> counts = {"n": 3, "n_predicted": 3, "n_learned": 2, "n_pending": 0, "n_expired": 0, "n_unmatched": 0}
+        >>> speed = {"elapsed": 1.5, "rate": 2.0, "progress": None, "lag": None}
+        >>> report = Report(**counts, n_rejected={"features": 1}, monitors={"Accuracy": 0.5}, **speed)
+        >>> report.to_dict()["rejected"], report.to_dict()["Accuracy"]
+        (1, 0.5)
+        """
+        values = {name: value for name, value in vars(self).items() if name not in ("n_rejected", "monitors", "lags")}
+        values["rejected"] = sum(self.n_rejected.values())
+        return {**values, **({"lags": self.lags} if self.lags else {}), **self.monitors}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(_Standing):
+    """How a run ended.
+
+    Parameters
+    ----------
+    n, n_predicted, n_learned, n_rejected, n_expired, n_unmatched
+        As in `Counts`.
+    n_pending
+        Questions that still wait.
+    elapsed
+        Seconds of this run.
+    rate
+        Items a second of this run.
+    monitors
+        The last values of all monitors in one dict.
+    interrupted
+        Whether a signal ended the run.
+    position
+        Where the source stands.
+
+    """
+
     interrupted: bool
     position: Any
 
@@ -193,13 +206,13 @@ class Observer:
         """A report is due; the last one comes right before `on_end`."""
 
     def on_rejected(self, rejected: Rejected, reason: str) -> None:
-        """An item was rejected and the stream goes on. `reason` is the word it is counted under."""
+        """An item was rejected and the stream goes on. `reason` is the word under which it is counted."""
 
     def on_checkpoint(self, path: str, n: int) -> None:
-        """A checkpoint of the state after item `n` is safe on the disk."""
+        """A checkpoint of the state after item `n` is on the disk."""
 
     def on_interrupt(self, signal_name: str) -> None:
-        """A signal asked the loop to stop: it finishes the sample in hand."""
+        """A signal asked the loop to stop: it finishes the current sample."""
 
     def on_end(self, summary: Summary) -> None:
-        """The loop is done."""
+        """The loop has ended."""

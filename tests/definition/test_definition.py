@@ -154,8 +154,8 @@ def test_paths_are_relative_to_the_definition_and_to_the_run(load, tmp_path):
     run = definition.build(tmp_path / "run")
     assert run.source.path == str(tmp_path / "data/in.csv")
     assert [sink.name for sink in run.sinks] == [str(tmp_path / "run/out.jsonl"), "/dev/null"]
-    assert run.dead_letter.name == str(tmp_path / "run/rejected.jsonl")
-    for sink in (*run.sinks, run.dead_letter):
+    assert run.outputs[-1].name == str(tmp_path / "run/rejected.jsonl")
+    for sink in run.outputs:
         sink.close()
 
 
@@ -249,8 +249,8 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
         (SMALL + "[run]\nlimit = 0", ["4: run.limit: expected an integer from 1 on, found 0"]),
         (SMALL + "[run]\nsource = 1",
          ["4: run.source: unknown key. Expected one of: seed, limit, on_error, dead_letter, max_rejected_share, "
-          "checkpoint_every, checkpoint_samples, report_every, report_samples, max_pending, expire_items, "
-          "expire_seconds, max_early, check_values"]),
+          "check_values, max_pending, expire_items, expire_seconds, max_early, checkpoint_every, checkpoint_samples, "
+          "report_every, report_samples"]),
         (SMALL + "[run]\nmax_rejected_share = 1.5",
          ["4: run.max_rejected_share: max_rejected_share must be from 0 to 1, found 1.5"]),
         (SMALL + '[run]\nmax_rejected_share = "half"',

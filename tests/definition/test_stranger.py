@@ -31,7 +31,7 @@ def run(tmp_path):
 
 
 def close(loop):
-    for sink in loop._outputs():
+    for sink in loop.outputs:
         sink.close()
 
 

@@ -138,7 +138,7 @@ def test_a_run_to_the_end_and_the_next_one_goes_on(pair):
     seen = []
     with pair.source(end="latest") as source:
         loop = pair.worker(source, merge_every=0.1)
-        feed, poll = loop._feed, source.poll
+        learn, poll = loop._learn, source.poll
 
         def looked():
             seen.append([])
@@ -150,9 +150,9 @@ def test_a_run_to_the_end_and_the_next_one_goes_on(pair):
                 yield item
 
         def fed(partition, items, *rest):
-            feed(partition, noted(items), *rest)
+            learn(partition, noted(items), *rest)
 
-        source.poll, loop._feed = looked, fed
+        source.poll, loop._learn = looked, fed
         summary = loop.run()
         assert source.progress == 1.0
         lags = source.lags()
@@ -225,7 +225,7 @@ def test_a_transaction_that_the_brokers_have_ended_is_begun_anew(pair, make_topi
         poll, ended = source.poll, []
 
         def and_end():
-            if loop.n >= 15 and not ended:  # as with one that takes too long
+            if loop.counts.n >= 15 and not ended:  # as with one that takes too long
                 ended.append(source._transaction._producer.config["transactional_id"])
                 with contextlib.closing(
                     KafkaProducer(bootstrap_servers=pair.bootstrap, transactional_id=ended[0])
@@ -262,7 +262,7 @@ def test_a_topic_that_grows_alone_ends_the_stream_until_the_other_follows(pair, 
         poll, grown = source.poll, []
 
         def and_grow():
-            if loop.n == 40 and not grown:
+            if loop.counts.n == 40 and not grown:
                 with contextlib.closing(real_kafka.admin()) as admin:
                     admin.create_partitions({pair.topics[0]: NewPartitions(total_count=5)})
                 grown.append(True)
@@ -371,7 +371,7 @@ def test_a_partition_torn_apart_is_refused_and_not_learned(pair, stranger):
             SourceError, match=rf"was given a part of .*\+.*, without {pair.topics[0]}\[\d\]: some member"
         ):
             loop.run()
-        assert loop.n == 0
+        assert loop.counts.n == 0
     assert not list(pair.states.iterdir())
 
 

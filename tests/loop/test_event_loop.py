@@ -28,7 +28,7 @@ from fwonline import sets
 from fwonline.checkpoint import Checkpoint, codec
 from fwonline.exceptions import CheckpointError, SampleError, SourceError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import EventLoop, Observer
+from fwonline.loop import BadSamples, EventLoop, Observer
 from fwonline.monitors import Gap, Metric
 from fwonline.stream import CallbackSink, JSONLinesSink, Rejected, Sample, Source, as_source
 
@@ -406,7 +406,7 @@ def test_text_in_a_place_for_numbers_or_for_words():
 def test_new_labels_and_words_are_tried_once_and_memory_is_bounded(monkeypatch):
     copies = []
     deepcopy = copy.deepcopy
-    monkeypatch.setattr("fwonline.loop._guard.copy.deepcopy", lambda model: copies.append(1) or deepcopy(model))
+    monkeypatch.setattr("fwonline.loop._trial.copy.deepcopy", lambda model: copies.append(1) or deepcopy(model))
     model = preprocessing.OneHotEncoder() | linear_model.LogisticRegression()
     EventLoop([({"w": "x"}, True), ({"w": "y"}, False)] * 50, model).run()
     assert len(copies) == 2
@@ -415,7 +415,7 @@ def test_new_labels_and_words_are_tried_once_and_memory_is_bounded(monkeypatch):
     loop = EventLoop([({f"w{i}": "x"}, True) for i in range(50)], deepcopy(model))
     assert loop.run().n_learned == 50
     assert len(copies) == 5
-    assert len(loop._guard.features) == 5
+    assert len(loop._learner.guard.features) == 5
 
 
 def test_values_need_not_be_looked_at():
@@ -470,10 +470,10 @@ def test_a_run_that_a_bad_item_ended_begins_again_with_it(bad, tmp_path):
             EventLoop(items, linear_model.LinearRegression(), checkpoint=path).run()
         assert str(caught.value).count("f:3") == 1
         state = Checkpoint(path).load()
-        assert state["counts"]["n"] == state["counts"]["learned"] == 2
+        assert state["counts"]["n"] == state["counts"]["n_learned"] == 2
     letters = []
     loop = EventLoop(items, linear_model.LinearRegression(), checkpoint=path, on_error="skip")
-    assert loop._kind["sinks"] == []
+    assert loop._learner.kind["sinks"] == []
     summary = loop.run()
     assert (summary.n, summary.n_learned, sum(summary.n_rejected.values())) == (4, 3, 1)
     clean = linear_model.LinearRegression()
@@ -487,8 +487,8 @@ def test_the_same_loop_tries_the_bad_item_again():
     for _ in range(2):
         with pytest.raises(SampleError, match="feature 'a' is nan"):
             loop.run()
-        assert loop.n == loop.n_learned == 1
-    loop.on_error = "skip"
+        assert loop.counts.n == loop.counts.n_learned == 1
+    loop._learner.options = BadSamples(on_error="skip")
     assert loop.run().n_learned == 2
 
 
@@ -547,7 +547,7 @@ def test_resumed_anywhere_it_ends_the_same(tmp_path):
     whole.mkdir()
     loop = make_loop(whole)
     loop.run()
-    for sink in (*loop.sinks, loop.dead_letter):
+    for sink in loop.outputs:
         sink.close()
     for stop in (0, 1, 17, 18, 96, 97, 250, 399):
         folder = tmp_path / str(stop)
@@ -556,7 +556,7 @@ def test_resumed_anywhere_it_ends_the_same(tmp_path):
         log = Log()
         again = make_loop(folder, checkpoint=folder / "c", observers=[log])
         again.run()
-        for sink in (*again.sinks, again.dead_letter):
+        for sink in again.outputs:
             sink.close()
         assert log.starts[0].n == stop
         assert log.starts[0].resumed_from == str(folder / "c")
@@ -675,7 +675,7 @@ def test_a_source_that_fails_leaves_a_checkpoint_of_what_was_learned(tmp_path):
     path = tmp_path / "c"
     with pytest.raises(SourceError, match="the cable"):
         EventLoop(broken(True), pipeline(), checkpoint=path).run()
-    assert Checkpoint(path).load()["counts"]["learned"] == 70
+    assert Checkpoint(path).load()["counts"]["n_learned"] == 70
     loop = EventLoop(broken(False), pipeline(), checkpoint=path)
     assert loop.run().n_learned == 80
 

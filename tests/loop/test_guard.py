@@ -9,10 +9,9 @@ import pytest
 from river import compose, feature_extraction, linear_model, metrics, preprocessing, stats
 
 from fwonline import sets
-from fwonline.checkpoint import Checkpoint
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.loop import EventLoop, _guard
+from fwonline.loop import EventLoop, _trial
 from fwonline.monitors import Metric
 from fwonline.stream import CallbackSink, JSONLinesSink, Sample
 
@@ -123,7 +122,7 @@ def test_what_overflows_with_the_second_sample_is_known_with_the_first():
     loop = EventLoop([({"a": 1e100, "b": 1.0}, 1.0), *items], model, on_error="skip")
     summary = loop.run()
     assert summary.n_rejected == {"model": 1}
-    assert loop._guard.n_failed == 1
+    assert loop._learner.guard.n_failed == 1
     assert all(map(math.isfinite, model["StandardScaler"].vars.values()))
 
 
@@ -150,12 +149,12 @@ def copies(monkeypatch):
     """One entry for each copy of the model that a trial made."""
     made = []
 
-    class Counted(_guard._Trial):
+    class Counted(_trial._Trial):
         def __init__(self, model):
             made.append(type(model).__name__)
             super().__init__(model)
 
-    monkeypatch.setattr(_guard, "_Trial", Counted)
+    monkeypatch.setattr(_trial, "_Trial", Counted)
     return made
 
 
@@ -164,8 +163,8 @@ def test_the_same_bad_kind_is_tried_less_and_less(copies):
     items[10:] = [item if i % 3 else ({"a": "text", "b": 1.0}, 1.0) for i, item in enumerate(items[10:])]
     loop = EventLoop(items, preprocessing.StandardScaler() | regressor(), on_error="skip")
     loop.run()
-    assert loop.n_rejected["model"] == len(copies) == 6  # items 11, 113, 314, ...: 100 items later, 200, 400
-    assert loop.n_rejected["untried"] == 1330 - 6
+    assert loop.counts.n_rejected["model"] == len(copies) == 6  # items 11, 113, 314, ...: 100 items later, 200, 400
+    assert loop.counts.n_rejected["untried"] == 1330 - 6
 
 
 def test_ever_new_bad_kinds_cannot_copy_the_model_without_a_limit_and_a_good_one_gets_its_turn(copies):
@@ -179,10 +178,10 @@ def test_ever_new_bad_kinds_cannot_copy_the_model_without_a_limit_and_a_good_one
     loop = EventLoop(items, model, on_error="skip", max_rejected_share=None)
     summary = loop.run()
     assert len(copies) <= 100 + len(items) // 1000 + 3000 // 100
-    assert loop._guard.features == {("c", str)}
+    assert loop._learner.guard.features == {("c", str)}
     # Good ones all, but for those with words that came before the hundredth.
     assert 3000 + 250 - 100 <= summary.n_learned < 3250
-    assert len(loop._guard.failed) + len(loop._guard.waiting) < 3000
+    assert len(loop._learner.guard.failed) + len(loop._learner.guard.waiting) < 3000
 
 
 def test_memory_of_kinds_is_bounded(monkeypatch):
@@ -191,7 +190,7 @@ def test_memory_of_kinds_is_bounded(monkeypatch):
     items = [*good(3), *(({f"x{i}": "text"}, 1.0) for i in range(300)), *good(300)]
     loop = EventLoop(items, model, on_error="skip", max_rejected_share=None)
     assert loop.run().n_learned == 303
-    assert len(loop._guard.failed) == len(loop._guard.waiting) == 10
+    assert len(loop._learner.guard.failed) == len(loop._learner.guard.waiting) == 10
 
 
 def test_what_was_tried_is_in_the_checkpoint(tmp_path, copies):
@@ -213,18 +212,9 @@ def test_what_was_tried_is_in_the_checkpoint(tmp_path, copies):
         part = EventLoop(items, make(), on_error="skip", checkpoint=tmp_path / "c")
         part.run(limit)
     assert len(copies) == n_copies
-    assert part._guard.state() == whole._guard.state()
-    assert part.n_rejected == whole.n_rejected
+    assert part._learner.guard.state() == whole._learner.guard.state()
+    assert part.counts.n_rejected == whole.counts.n_rejected
     assert part.model["FWClassifier"].weights == whole.model["FWClassifier"].weights
-
-
-def test_a_checkpoint_of_before_has_no_trials(tmp_path):
-    path = tmp_path / "c"
-    EventLoop(good(20), regressor(), checkpoint=path).run(10)
-    state = Checkpoint(path).load()
-    del state["guard"]
-    Checkpoint(path).save(state)
-    assert EventLoop(good(20), regressor(), checkpoint=path).run().n_learned == 20
 
 
 @pytest.mark.parametrize("time", [math.nan, math.inf, 10**400, "noon"])

@@ -57,16 +57,3 @@ def test_a_source_is_told_what_it_was_and_may_refuse(tmp_path):
     again = Numbered("first", 9)
     assert loop(again, path).run().n_learned == 9
     assert again.told == ["first"]
-
-
-def test_a_checkpoint_of_before_there_were_identities_gets_one(tmp_path):
-    path = tmp_path / "c"
-    loop(Numbered("first", 5), path).run()
-    checkpoint = Checkpoint(path)
-    state = checkpoint.load()
-    del state["identity"]
-    checkpoint.save(state)
-    again = Numbered("second", 9)
-    assert loop(again, path).run().n_learned == 9
-    assert again.told == [None]
-    assert checkpoint.load()["identity"] == "second"

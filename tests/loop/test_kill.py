@@ -45,14 +45,14 @@ def test_killed_at_random_moments(name, tmp_path):
     began = time.perf_counter()
     loop = make_loop(whole, MODELS[name]())
     loop.run()
-    for sink in (*loop.sinks, loop.dead_letter):
+    for sink in loop.outputs:
         sink.close()
     duration = time.perf_counter() - began
     expected = result(loop)
-    assert loop.n_learned > 4000
-    assert loop.n_rejected == {"malformed": 60, "features": 60}
-    assert loop.n_expired > 100
-    assert loop.n_unmatched > 100
+    assert loop.counts.n_learned > 4000
+    assert loop.counts.n_rejected == {"malformed": 60, "features": 60}
+    assert loop.counts.n_expired > 100
+    assert loop.counts.n_unmatched > 100
 
     rng = np.random.default_rng(5)
     kills = rounds = 0

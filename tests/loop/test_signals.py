@@ -116,7 +116,7 @@ def test_a_process_ends_in_order_and_another_goes_on(number, tmp_path):
     assert not outputs[2].startswith("interrupted")
     loop = make_loop(whole)
     loop.run()
-    for sink in (*loop.sinks, loop.dead_letter):
+    for sink in loop.outputs:
         sink.close()
     assert (folder / "result").read_bytes() == result(loop)
     assert (folder / "predictions.jsonl").read_bytes() == (whole / "predictions.jsonl").read_bytes()

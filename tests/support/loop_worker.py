@@ -60,7 +60,7 @@ def result(loop: EventLoop) -> bytes:
             "weights": dict(final.weights),
             "intercept": float(getattr(final, "intercept", 0.0)),
             "monitors": [monitor.get() for monitor in loop.monitors],
-            "counts": (loop.n, loop.n_learned, loop.n_predicted, loop.n_rejected, loop.n_expired, loop.n_unmatched),
+            "counts": {**vars(loop.counts), "n_rejected": dict(loop.counts.n_rejected)},
         }
     )
 
@@ -70,7 +70,7 @@ def run(folder: Path, model=None) -> None:
     loop = make_loop(folder, model, checkpoint=folder / "run.ckpt", checkpoint_samples=97)
     print("started", flush=True)
     summary = loop.run()
-    for sink in (*loop.sinks, loop.dead_letter):
+    for sink in loop.outputs:
         sink.close()
     if not summary.interrupted:
         (folder / "result").write_bytes(result(loop))

@@ -15,11 +15,11 @@ from fwonline.exceptions import CheckpointError
 
 __all__ = ["PartitionStates"]
 
-# A file's name says under which membership it was written, where it stands, and something that nobody else will say.
-_FILE = re.compile(r"(?P<era>[0-9]{10})-(?P<offset>[0-9]{20})-[0-9a-f]{8}\.state")
+# A file's name: the generation in which it was written, its offset, and eight random digits.
+_FILE = re.compile(r"(?P<generation>[0-9]{10})-(?P<offset>[0-9]{20})-[0-9a-f]{8}\.state")
 _NOTE = re.compile(rf"fwonline (?P<file>{_FILE.pattern}) (?P<checksum>[0-9a-f]{{64}})")
 _NEW = "fwonline new"
-_NEW_AT = re.compile(rf"{_NEW}(?P<offsets>( [0-9]{{1,19}})*)")
+_NEW_AT = re.compile(rf"{_NEW}( [0-9]{{1,19}})+")
 _CURE = "Reset the group's offsets and its states together, or take another group"
 
 
@@ -73,15 +73,15 @@ class PartitionStates:
         except FileNotFoundError:
             return []
 
-    def write(self, partition: str, era: int, offset: int, state: Any) -> str:
+    def write(self, partition: str, generation: int, offset: int, state: Any) -> str:
         """Write a state into a new file and return its note.
 
         Parameters
         ----------
         partition
             `topic[0]`.
-        era
-            The number of the membership under which it is written; the group counts upwards.
+        generation
+            The group's generation in which it is written.
         offset
             Where the partition stands: `CommittedOffsets.offset`.
         state
@@ -96,7 +96,7 @@ class PartitionStates:
         if self._is_begun and not self.path.is_dir():
             raise CheckpointError(f"{self.path}: cannot write the state of {partition}: the folder has disappeared")
         self._is_begun = True
-        name = f"{era:010d}-{offset:020d}-{secrets.token_hex(4)}.state"
+        name = f"{generation:010d}-{offset:020d}-{secrets.token_hex(4)}.state"
         return f"fwonline {name} {file.write(self.folder(partition) / name, state)}"
 
     def read(self, partition: str, note: str, into: Any = None) -> Any:
@@ -114,8 +114,8 @@ class PartitionStates:
         """Whether the file of a note exists. One that was superseded meanwhile does not."""
         return self._file(partition, note).exists()
 
-    def latest_era(self, partition: str) -> int:
-        """The latest membership under which a state of the partition was written; -1 where there is none."""
+    def latest_generation(self, partition: str) -> int:
+        """The latest generation in which a state of the partition was written; -1 where there is none."""
         return max((int(path.name[:10]) for path in self.files(partition)), default=-1)
 
     def _file(self, partition: str, note: str) -> Path:
@@ -149,9 +149,7 @@ class PartitionStates:
             When the note was committed with other offsets.
 
         """
-        parsed = _NEW_AT.fullmatch(note)
-        # Versions before this one wrote no offsets there.
-        if parsed is None or (parsed["offsets"] and note != self.beginning(offsets)):
+        if note != self.beginning(offsets):
             raise _moved(partition, offsets, note.removeprefix(_NEW).strip())
 
     def check_position(self, partition: str, state: Any, offsets: Mapping[str, int]) -> None:
@@ -187,16 +185,16 @@ class PartitionStates:
     def sweep(self, partition: str, note: str) -> None:
         """Remove the files that can never count again, now that `note` is committed.
 
-        What was written under an earlier membership, or by us before, can be committed no more. What a later membership
-        has written is not ours to judge.
+        What was written in an earlier generation, or by this worker before, can be committed no more. Files of a later
+        generation belong to its owner.
         """
         kept = self._file(partition, note).name
-        era = kept[:10]
+        generation = kept[:10]
         for path in self.files(partition):
-            if path.name[:10] <= era and path.name != kept:
+            if path.name[:10] <= generation and path.name != kept:
                 path.unlink(missing_ok=True)
         for path in self.folder(partition).glob("*.state.tmp"):  # of a worker that died while it wrote
-            if path.name[:10] < era:
+            if path.name[:10] < generation:
                 path.unlink(missing_ok=True)
 
 

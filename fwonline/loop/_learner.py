@@ -1,0 +1,355 @@
+"""One model and its samples: predict, learn, tell the monitors; questions that wait; samples that are rejected."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from river import compose
+
+from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
+from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
+from fwonline.loop._guard import Guard, Refusal, rejected_sample
+from fwonline.loop._kind import difference, kind_of
+from fwonline.loop._pending import Early, Pending, Question
+from fwonline.loop._rejections import Rejections
+from fwonline.loop._saved import check_state
+from fwonline.loop._signals import Stop, WaitOver
+from fwonline.loop._values import check_time, is_hashable, shown
+from fwonline.loop.options import Options
+from fwonline.loop.report import Counts, Observer
+from fwonline.stream.base import Rejected, Sample, Sink
+
+__all__ = ["Learner"]
+
+# The clock is read about this often, in seconds: reading it may take longer than learning a sample.
+_TICK = 0.01
+
+
+class Learner:
+    """A model with its monitors, its questions and its counts: all that one checkpoint holds.
+
+    An `EventLoop` has one; a worker of a group has one for each of its partitions.
+
+    Parameters
+    ----------
+    model, monitors, sinks, observers
+        As for `EventLoop`.
+    options
+        The options.
+    raw
+        Returns the item of an origin as it came, or None: `Source.raw`.
+    mark_rejected
+        Tells the source that the item of an origin was rejected; returns whether it will come again.
+
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        monitors: list[Any],
+        sinks: list[Sink],
+        observers: list[Observer],
+        options: Options,
+        *,
+        raw: Callable[[str], Any],
+        mark_rejected: Callable[[str], bool],
+    ) -> None:
+        self.model = model
+        self.monitors = monitors
+        self.sinks = sinks
+        self.observers = observers
+        self.options = options.bad_samples
+        self.counts = Counts()
+        self.pending = Pending(options.questions)
+        self.held: Sample | Rejected | None = None  # taken from the source, not learned: it ended the run
+        self.kind: dict[str, Any] = {"model": kind_of(model), "monitors": [kind_of(monitor) for monitor in monitors]}
+        self._raw = raw
+        self._mark_rejected = mark_rejected
+        self._rejections = Rejections(self.options.max_rejected_share)
+        self._saved_guard: dict[str, Any] | None = None  # from a checkpoint: what was tried on copies of the model
+        self._has_warned = False
+
+    def prepare(self) -> None:
+        """Choose the calls. To be called when `model` is final: after `restore`, where there is a checkpoint."""
+        self.guard = Guard(self.model)
+        if self._saved_guard is not None:
+            self.guard.restore(self._saved_guard)
+        self.use(calls(self.model, self.monitors))
+
+    def use(self, ways: Calls) -> None:
+        """Predict and learn by these calls."""
+        self._predict, self._learn, self._play = ways.predict or _predict_nothing, ways.learn, ways.one_pass()
+        self._has_probabilities = ways.has_probabilities
+
+    # Samples
+
+    def take(
+        self,
+        items: Iterator[Any],
+        limit: float,
+        stop: Stop,
+        look: Callable[[int, float], float],
+    ) -> None:
+        """Take items until `counts.n` is `limit`, the items end, or a stop is requested.
+
+        `look` is called about every hundredth of a second, with the number of the last item and the time; it returns
+        the number of the item after which it must be called next.
+
+        This function alone handles an ordinary sample, and its counters are local: a sample may take a microsecond, and
+        a call takes a tenth of that.
+        """
+        counts = self.counts
+        if counts.n >= limit:
+            return
+        model, play, sinks, questions = self.model, self._play, self.sinks, self.pending.questions
+        updates = [monitor.update for monitor in self.monitors]
+        is_clean = self.guard.is_clean if self.options.check_values else self.guard.is_complete
+        n, learned, step, seen = counts.n, 0, 1, time.perf_counter()
+        tick: float = n + 1
+        try:
+            stop.waiting = True
+            for item in items:
+                stop.waiting = False
+                if item is None:  # the source still waits
+                    learned = counts.add(n, learned)
+                    look(n, time.perf_counter())
+                    if stop.requested:
+                        break
+                    stop.waiting = True
+                    continue
+                n += 1
+                if (not questions and type(item) is Sample and item.x and is_clean(item.x, item.y)) or self._check(
+                    item, n
+                ):
+                    x, y = item.x, item.y
+                    try:
+                        y_pred = play(x, y)
+                    except Unpredicted as error:
+                        self._learn_unpredicted(item, n, error.why)
+                    except Exception as error:
+                        self._raise_or_reject(item, n, error)
+                    else:
+                        learned += 1
+                        for update in updates:
+                            update(y, y_pred, x=x, model=model)
+                        if sinks:
+                            self._write(item, n, y, y_pred)
+                if n >= tick:
+                    learned = counts.add(n, learned)
+                    now = time.perf_counter()
+                    step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
+                    seen = now
+                    next_look = look(n, now)
+                    if n >= limit:
+                        break
+                    tick = min(n + step, next_look, limit)
+                if stop.requested:
+                    break
+                stop.waiting = True
+            stop.waiting = False
+        except SampleError:
+            counts.add(n - 1, learned)
+            raise
+        except (SourceError, TooManyRejectedError, WaitOver):
+            counts.add(n, learned)
+            raise
+        counts.add(n, learned)
+
+    def _check(self, item: Sample | Rejected, n: int) -> bool:
+        """Handle everything but an ordinary sample; return whether the item is to be learned now."""
+        if not isinstance(item, Sample):
+            self._reject(item, n, "malformed", item.error)
+            return False
+        pending, counts = self.pending, self.counts
+        try:
+            check_time(item.time)
+            n_expired, n_unmatched = pending.expire(n, item.time)
+            counts.n_expired += n_expired
+            counts.n_unmatched += n_unmatched
+            is_answer = item.key is not None and is_hashable(item.key) and item.key in pending
+            if item.y is None and self.guard.target != "none":
+                self._ask(item, n)
+            elif is_answer:
+                self._answer(item, n)
+            elif item.key is not None and all(value is None for value in item.x.values()):
+                # A row of a table has its fields even where it is an answer and nothing else.
+                counts.n_unmatched += pending.wait(item.key, Early(item.y, n, item.time, item.origin))
+            else:
+                if self.options.check_values:
+                    self.guard.check(item.x, item.y, n)
+                return True
+        except Refusal as error:
+            self._reject(item, n, error.reason, str(error), error)
+        return False
+
+    def _raise_or_reject(self, item: Sample, n: int, error: Exception) -> None:
+        """Reject a sample that the model refused and is unchanged by; raise an error of the model itself."""
+        if not isinstance(error, SampleError):
+            error.add_note(f"while learning {item.origin or f'item {n}'}; the last checkpoint stands")
+            raise error
+        if isinstance(self.model, compose.Pipeline) and len(self.model) > 1 and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{item.origin or 'a sample'}: the last step of the pipeline refused what its other steps had already "
+                f"learned: {error}",
+                stacklevel=2,
+            )
+        self._reject(item, n, "model", str(error), error)
+
+    def _learn_unpredicted(self, item: Sample, n: int, why: Exception) -> None:
+        """Learn a sample that could not be predicted, where learning it is what the model lacks; else reject it."""
+        if not (self.options.check_values and self.guard.mends(item.x, item.y, n, why)):
+            self._reject(item, n, "model", _unpredicted(why), why)
+            return
+        try:
+            self._learn(item.x, item.y)
+        except Exception as error:
+            self._raise_or_reject(item, n, error)
+        else:
+            self.counts.n_learned += 1
+
+    def _ask(self, item: Sample, n: int) -> None:
+        if item.key is None:
+            raise Refusal("target", "the target is missing: expected one, or a key by which its answer can be known")
+        if not is_hashable(item.key):
+            raise Refusal("key", f"the key is {shown(item.key)}: expected text or a number")
+        if self.options.check_values:
+            self.guard.check_question(item.x, n)
+        try:
+            y_pred = self._predict(item.x)
+        except FAULTS as error:
+            raise Refusal("model", _unpredicted(error)) from error
+        self.counts.n_predicted += 1
+        self.counts.n_expired += self.pending.ask(item.key, Question(item.x, y_pred, n, item.time))
+        if self.sinks:
+            self._write(item, n, None, y_pred)
+        if (early := self.pending.early.pop(item.key, None)) is not None:
+            answer = Sample({}, early.y, item.key, early.time, early.origin)
+            try:
+                self._answer(answer, n)
+            except Refusal as error:
+                self._reject(answer, n, error.reason, str(error), error)
+
+    def _answer(self, item: Sample, n: int) -> None:
+        asked = self.pending.questions[item.key]
+        if self.options.check_values:
+            self.guard.check(asked.x, item.y, n)
+        try:
+            self._learn(asked.x, item.y)
+        except Exception as error:
+            self._raise_or_reject(item, n, error)
+            return
+        del self.pending.questions[item.key]
+        self.counts.n_learned += 1
+        for monitor in self.monitors:
+            monitor.update(item.y, asked.y_pred, x=asked.x, model=self.model)
+
+    def _write(self, item: Sample, n: int, y: Any, y_pred: Any) -> None:
+        record: dict[str, Any] = {"n": n}
+        if item.key is not None:
+            record["key"] = item.key
+        if y is not None:
+            record["y"] = y
+        if self._has_probabilities and isinstance(y_pred, dict):
+            label = max(y_pred, key=y_pred.__getitem__, default=None)
+            record["y_pred"], record["p"] = label, y_pred.get(label)
+        else:
+            record["y_pred"] = y_pred
+        record["origin"] = item.origin
+        for sink in self.sinks:
+            sink.write(record)
+
+    def _reject(
+        self, item: Sample | Rejected, n: int, reason: str, message: str, cause: Exception | None = None
+    ) -> None:
+        if item.origin and not message.startswith(item.origin):
+            message = f"{item.origin}: {message}"
+        comes_again = self._mark_rejected(item.origin)
+        if self.options.on_error == "raise":
+            self.held = item
+            raise SampleError(message) from cause
+        self.counts.n_rejected[reason] += 1
+        rejected = item if isinstance(item, Rejected) else rejected_sample(item, message, self._raw(item.origin))
+        if self.options.dead_letter is not None:
+            self.options.dead_letter.write(rejected.to_record())
+        for observer in self.observers:
+            observer.on_rejected(rejected, reason)
+        if not comes_again:
+            self._rejections.add(n, message)
+
+    def check_rejected_share(self) -> None:
+        """Check, at the end, how much was rejected.
+
+        Raises
+        ------
+        TooManyRejectedError
+            When it was too much.
+
+        """
+        if self.options.on_error != "raise":
+            self._rejections.check(self.counts.n)
+
+    # Checkpoints
+
+    def state(self, source: str, position: Any, identity: Any) -> dict[str, Any]:
+        """Return what a checkpoint holds, with the name, position and identity of the source."""
+        held = self.held
+        return {
+            "kind": self.kind,
+            "source": source,
+            "position": position,
+            "identity": identity,
+            "counts": {**vars(self.counts), "n_rejected": dict(self.counts.n_rejected)},
+            "pending": self.pending.state(),
+            "guard": self.guard.state(),
+            "rejections": self._rejections.state(),
+            "held": held and (type(held).__name__.lower(), msgspec.structs.astuple(held)),
+            "model": self.model,
+            "monitors": self.monitors,
+        }
+
+    def place_for(self, state: Any, source: str, advice: str) -> dict[str, Any]:
+        """Return where the model and the monitors of `state` go, if it is a state of this learner: for `codec.loads`.
+
+        Raises
+        ------
+        CheckpointError
+            When it is of another model, other monitors or other sinks; `advice` says what to do then.
+
+        """
+        check_state(state)
+        for part, now in self.kind.items():
+            if (found := difference(state["kind"].get(part), now, part)) is not None:
+                raise CheckpointError(f"the checkpoint is of another run: {found}; {advice}")
+        # What the file says of its model, and the model in it, may differ.
+        for part in ("model", "monitors"):
+            if (found := difference(kind_of(state[part]), self.kind[part], part, own=True)) is not None:
+                raise CheckpointError(f"the checkpoint holds something else than it says: {found}")
+        if state["source"] != source:
+            warnings.warn(f"the checkpoint is of the source {state['source']}; going on with {source}", stacklevel=2)
+        return {"model": self.model, "monitors": self.monitors}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.model, self.monitors = state["model"], state["monitors"]
+        counts = state["counts"]
+        self.counts = Counts(**{**counts, "n_rejected": Counter(counts["n_rejected"])})
+        self.pending.restore(state["pending"])
+        self._saved_guard = state["guard"]
+        self._rejections.restore(state["rejections"])
+        if state["held"] is not None:
+            kind, fields = state["held"]
+            self.held = (Sample if kind == "sample" else Rejected)(*fields)
+
+
+def _predict_nothing(x: dict) -> None:
+    return None
+
+
+def _unpredicted(error: Exception) -> str:
+    return str(error) if isinstance(error, SampleError) else f"the model cannot predict it: {error!r}"

@@ -1,0 +1,104 @@
+"""Trials: predicting and learning a sample on a copy of the model, to see whether the copy still works."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwonline.exceptions import SampleError
+from fwonline.loop._calls import calls
+from fwonline.loop._values import Refusal, is_finite, is_number, shown
+
+__all__ = ["NOT_YET", "can_learn", "try_sample"]
+
+NOT_YET = object()  # in place of the target of a question
+
+
+def try_sample(model: Any, x: dict, y: Any, odd: Collection[Any], *, is_large: bool) -> None:
+    """Predict and learn a sample on a copy of the model.
+
+    Parameters
+    ----------
+    model
+        The model, which is not changed.
+    x, y
+        The sample; `y` may be `NOT_YET`.
+    odd
+        Names of features whose values are of unusual types, which may mix badly with numbers.
+    is_large
+        Whether the sample has large numbers. Then, and with odd features, the copy must also learn an ordinary sample
+        of the same features, if the model can: what overflows may do so only with the next sample.
+
+    Raises
+    ------
+    Refusal
+        When the copy raises, or predicts what is not finite after learning.
+
+    """
+    with _no_warnings():
+        try:
+            trial = _Trial(model)
+            trial.learn(x, y)
+            if is_large or odd:
+                small = {name: 1.0 if name in odd else _ordinary(value) for name, value in x.items()}
+                target = _ordinary(y) if is_large else y
+                if _Trial(model).can_learn(small, target):
+                    trial.learn(small, target)
+                    trial.learn(x, y)
+        except SampleError as error:
+            raise Refusal("model", str(error)) from error
+        except Exception as error:
+            raise Refusal("model", f"the model cannot take it: {type(error).__name__}: {error}") from error
+
+
+def can_learn(model: Any, x: dict, y: Any) -> bool:
+    """Whether a copy of the model, which cannot predict a sample, can predict it after learning it."""
+    with _no_warnings():
+        return _Trial(model).can_learn(x, y, is_predicted=False)
+
+
+class _Trial:
+    """A copy of a model."""
+
+    def __init__(self, model: Any) -> None:
+        self._calls = calls(copy.deepcopy(model))
+
+    def learn(self, x: dict, y: Any, *, is_predicted: bool = True) -> None:
+        before = self._predict(x) if is_predicted else None
+        if y is not NOT_YET:
+            self._calls.learn(x, y)
+        after = self._predict(x)
+        if is_finite(before) and not is_finite(after):
+            raise SampleError(f"the model would predict {shown(after)} once it had learned it")
+
+    def can_learn(self, x: dict, y: Any, *, is_predicted: bool = True) -> bool:
+        try:
+            self.learn(x, y, is_predicted=is_predicted)
+        except Exception:  # whatever it raises
+            return False
+        return True
+
+    def _predict(self, x: dict) -> Any:
+        return None if self._calls.predict is None else self._calls.predict(x)
+
+
+@contextlib.contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Overflow on a copy is expected."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _ordinary(value: Any) -> Any:
+    """The value with ones in place of its numbers."""
+    if isinstance(value, dict):
+        return {name: _ordinary(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_ordinary(part) for part in value)
+    return type(value)(1) if is_number(value) else value
