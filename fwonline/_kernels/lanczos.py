@@ -1,13 +1,39 @@
-"""Eigenvectors of packed symmetric matrices, by Lanczos steps: products with the matrix are where the time goes."""
+"""Eigenvectors of packed symmetric matrices, by Lanczos steps: products with the matrix are where the time goes.
+
+The package has two eigen-solvers. This one is compiled, for one eigenvector of a matrix whose products kernels know:
+a step of a stream costs a few microseconds beyond its products. The other one, :mod:`fwonline.sets._lanczos`, takes
+operators given as Python functions, several eigenvectors at a time, and restarts that keep what they have found, which
+an accuracy of 1e-8 and eigenvalues that repeat ask for. Both leave a small matrix, on a Krylov basis, to bisection or
+to LAPACK.
+"""
 
 from __future__ import annotations
 
 import math
+import typing
+
+import numpy as np
 
 from fwonline._kernels.layout import fast_jit, fast_part, jit
 from fwonline._kernels.symmetric import multiply
 
-__all__ = ["krylov", "lowest", "lowest_tridiagonal", "orthogonalise"]
+__all__ = ["Space", "extend", "krylov", "lowest", "lowest_tridiagonal"]
+
+
+class Space(typing.NamedTuple):
+    """A Krylov basis, as rows, and the matrix on it, which is tridiagonal."""
+
+    basis: np.ndarray
+    image: np.ndarray  # of the basis's last row
+    on: np.ndarray  # the diagonal
+    off: np.ndarray  # what stands beside it
+    y: np.ndarray  # an eigenvector of it
+    work: np.ndarray
+
+    @classmethod
+    def of(cls, rows: int, n: int, dtype: typing.Any = np.float64) -> Space:
+        """Room for a basis of so many rows of n entries."""
+        return cls(np.zeros((rows, n), dtype), np.zeros(n, dtype), *np.zeros((4, rows)))
 
 
 @jit
@@ -62,8 +88,8 @@ def lowest_tridiagonal(on, off, count, upper, y, work):
 
 
 @fast_part
-def orthogonalise(image, basis, count, n):
-    """Take from the image what lies along the first rows of the basis; answers the norm of what is left."""
+def _orthogonalise(image, basis, count, n):
+    """Take from the image what lies along the first rows of the basis; returns the norm of what is left."""
     zero = basis.dtype.type(0.0)
     for k in range(count):
         along = zero
@@ -78,8 +104,26 @@ def orthogonalise(image, basis, count, n):
     return square**0.5
 
 
+@fast_part
+def extend(space, count, n, zero):
+    """One Lanczos step: with the image of the basis's row number `count`, that row and column of the matrix on it.
+
+    The image becomes the part of it outside of the basis. Returns its product with the row, summed in the type of
+    `zero`, and its norm.
+    """
+    row = space.basis[count - 1]
+    image = space.image
+    along = zero
+    for j in range(n):
+        along += row[j] * image[j]
+    space.on[count - 1] = along
+    coupling = _orthogonalise(image, space.basis, count, n)
+    space.off[count - 1] = coupling
+    return along, coupling
+
+
 @fast_jit
-def lowest(g, n, basis, image, on, off, y, work, tol, limit):
+def lowest(g, n, space, tol, limit):
     """The lowest eigenvalue of G and, in the first row of the basis, its unit eigenvector.
 
     Lanczos steps with full reorthogonalisation, from the first row of the basis, whose image is given; once the basis
@@ -91,33 +135,25 @@ def lowest(g, n, basis, image, on, off, y, work, tol, limit):
     tuple
         Eigenvalue, residual ||G v - theta v||, products.
     """
-    zero = g.dtype.type(0.0)
+    basis = space.basis
+    image = space.image
+    y = space.y
     room = min(basis.shape[0], n)
     products = 1
     while True:
         theta = math.inf
         spread = 0.0
         for count in range(1, room + 1):
-            along = zero
-            row = basis[count - 1]
-            for j in range(n):
-                along += row[j] * image[j]
-            on[count - 1] = along
-            coupling = orthogonalise(image, basis, count, n)
-            off[count - 1] = coupling
+            along, coupling = extend(space, count, n, g.dtype.type(0.0))
             # By interlacing, the lowest eigenvalue only falls as the basis grows.
-            theta = lowest_tridiagonal(on, off, count, min(theta, along), y, work)
+            theta = lowest_tridiagonal(space.on, space.off, count, min(theta, along), y, space.work)
             residual = coupling * abs(y[count - 1])
             spread = max(spread, abs(along) + coupling)
             # A coupling of zero up to rounding: the basis spans an invariant subspace.
             done = residual <= tol * abs(theta) or coupling <= 1e-14 * spread or products >= limit
             if done or count == room:
                 break
-            row = basis[count]
-            inverse = g.dtype.type(1.0 / coupling)
-            for j in range(n):
-                row[j] = inverse * image[j]
-            multiply(g, n, row, image)
+            _next_row(g, n, space, count, coupling)
             products += 1
         for j in range(n):
             image[j] = 0.0
@@ -137,11 +173,20 @@ def lowest(g, n, basis, image, on, off, y, work, tol, limit):
         products += 1
 
 
-@fast_jit
-def krylov(g, n, basis, image, on, off, count):
-    """An orthonormal basis of the Krylov space of G and the basis's first row, whose image is given; and G in it.
+@fast_part
+def _next_row(g, n, space, count, coupling):
+    """The image, which has the norm `coupling`, becomes the basis's next row, and is replaced by that row's image."""
+    row = space.basis[count]
+    image = space.image
+    inverse = g.dtype.type(1.0 / coupling)
+    for j in range(n):
+        row[j] = inverse * image[j]
+    multiply(g, n, row, image)
 
-    G restricted to the rows is tridiagonal: `on` is its diagonal, `off` what stands beside it.
+
+@fast_jit
+def krylov(g, n, space, count):
+    """An orthonormal basis of the Krylov space of G and the basis's first row, whose image is given; and G on it.
 
     Returns
     -------
@@ -149,26 +194,16 @@ def krylov(g, n, basis, image, on, off, count):
         Rows, `count` or n or as many as span an invariant subspace; and the norm of what the last row's image has
         outside of them.
     """
-    zero = g.dtype.type(0.0)
     room = min(count, n)
     spread = 0.0
     rows = 0
     while True:
-        row = basis[rows]
         rows += 1
-        along = zero
-        for j in range(n):
-            along += row[j] * image[j]
-        on[rows - 1] = along
+        along, _ = extend(space, rows, n, g.dtype.type(0.0))
         # Twice: no eigenvector has converged when the last row is taken, as it has where one alone is sought.
-        orthogonalise(image, basis, rows, n)
-        coupling = orthogonalise(image, basis, rows, n)
-        off[rows - 1] = coupling
+        coupling = _orthogonalise(space.image, space.basis, rows, n)
+        space.off[rows - 1] = coupling
         spread = max(spread, abs(along) + coupling)
         if rows == room or coupling <= 1e-14 * spread:
             return rows, coupling
-        row = basis[rows]
-        inverse = g.dtype.type(1.0 / coupling)
-        for j in range(n):
-            row[j] = inverse * image[j]
-        multiply(g, n, row, image)
+        _next_row(g, n, space, rows, coupling)

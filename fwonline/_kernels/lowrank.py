@@ -7,15 +7,75 @@ zeros included: it begins with the number of columns in place of a column.
 
 from __future__ import annotations
 
-from fwonline._kernels.lanczos import lowest_tridiagonal, orthogonalise
+import typing
+
+import numpy as np
+
+from fwonline._kernels.lanczos import extend, lowest_tridiagonal
 from fwonline._kernels.layout import INT64, fast_jit, fast_part, jit, part
 
-__all__ = ["bias_sweep", "enter", "entries", "gradient", "leading_pair", "move_dense", "move_entries", "rebuild"]
+__all__ = [
+    "Biases",
+    "Box",
+    "Entries",
+    "Move",
+    "Rows",
+    "bias_sweep",
+    "enter",
+    "entries",
+    "gradient",
+    "leading_pair",
+    "move_dense",
+    "move_entries",
+    "rebuild",
+]
 
 _MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
 # A pass over a row written out costs as much as one over a list of a sixteenth of it.
 _WRITTEN = 16
 _BLOCK = 32
+
+
+class Entries(typing.NamedTuple):
+    """Entries listed one by one."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray
+
+
+class Rows(typing.NamedTuple):
+    """Entries in the order of their rows: those of row i from starts[i] to starts[i + 1]."""
+
+    starts: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+
+class Biases(typing.NamedTuple):
+    """What a row and a column add to an entry, and how many entries each has."""
+
+    of_row: np.ndarray
+    of_col: np.ndarray
+    n_row: np.ndarray
+    n_col: np.ndarray
+
+
+class Box(typing.NamedTuple):
+    """Bounds of every entry, and what half its squared distance to them counts."""
+
+    lower: float
+    upper: float
+    weight: float
+
+
+class Move(typing.NamedTuple):
+    """X = keep X + weight u v^T."""
+
+    keep: float
+    weight: float
+    u: np.ndarray
+    v: np.ndarray
 
 
 # --- where a rating stands ------------------------------------------------------------------------------------------
@@ -42,11 +102,14 @@ def rebuild(table, rows, cols, count):
 
 
 @jit
-def enter(table, rows, cols, y, count, mean, of_row, of_col, n_row, n_col, damping, new_rows, new_cols, new_y):
+def enter(table, held, count, mean, biases, damping, new):
     """Append entries, for which there is room, or overwrite what is there; the mean and two biases follow each.
 
-    Answers the number of entries and their mean.
+    Returns the number of entries and their mean.
     """
+    rows, cols, y = held
+    of_row, of_col, n_row, n_col = biases
+    new_rows, new_cols, new_y = new
     for k in range(new_y.size):
         row = INT64(new_rows[k])
         col = INT64(new_cols[k])
@@ -74,8 +137,10 @@ def enter(table, rows, cols, y, count, mean, of_row, of_col, n_row, n_col, dampi
 
 
 @jit
-def bias_sweep(starts, rows, cols, y, count, mean, of_row, of_col, n_row, n_col, damping):
+def bias_sweep(starts, held, count, mean, biases, damping):
     """Damped means of what mean and column leave, by row, after those of what mean and row leave, by column."""
+    rows, cols, y = held
+    of_row, of_col, n_row, n_col = biases
     of_col[:] = 0.0
     for k in range(count):
         of_col[cols[k]] += y[k] - mean - of_row[rows[k]]
@@ -96,9 +161,9 @@ def bias_sweep(starts, rows, cols, y, count, mean, of_row, of_col, n_row, n_col,
 
 
 @fast_jit
-def entries(left, right, rank, scale, rows, cols, start, stop, out):
-    """out[k] = scale <left[row], right[col]> for the entries from start to stop."""
-    for k in range(start, stop):
+def entries(left, right, rank, scale, rows, cols, out):
+    """out[k] = scale <left[row], right[col]> for as many entries as there is room for."""
+    for k in range(out.size):
         a = left[rows[k]]
         b = right[cols[k]]
         total = 0.0
@@ -115,12 +180,15 @@ def move_entries(fit, rows, cols, count, keep, weight, u, v):
 
 
 @fast_jit
-def gradient(rows, cols, y, fit, count, mean, of_row, of_col, lower, upper, of_box, unit, g):
+def gradient(held, fit, count, mean, biases, box, unit, g):
     """Derivatives, times unit, of sum (x - y)^2 + of_box / 2 dist(x, box)^2 over the entries, x = mean + biases + fit.
 
-    Answers the derivatives' product with fit, sum (x - y)^2, sum (x - fit - y)^2, which is what mean and biases leave,
+    Returns the derivatives' product with fit, sum (x - y)^2, sum (x - fit - y)^2, which is what mean and biases leave,
     and the sum of the derivatives' squares.
     """
+    rows, cols, y = held
+    of_row, of_col, _, _ = biases
+    lower, upper, of_box = box
     inner = 0.0
     squares = 0.0
     left_over = 0.0
@@ -138,12 +206,18 @@ def gradient(rows, cols, y, fit, count, mean, of_row, of_col, lower, upper, of_b
 
 
 @fast_jit
-def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, unit, starts, cols, d, row_starts, columns, values):
+def move_dense(x, move, box, unit, known, gathered):
     """X = keep X + weight u v^T, and of the new X V = unit (of_box (X - clip(X, lower, upper)) + D) on the way.
 
-    D is known at entries in the order of rows, V's rows are written out where that is cheaper than listing them.
-    Answers <V, X> / unit, and the squared distance of X to the box.
+    D is known at entries in the order of rows; V is gathered, its rows written out where that is cheaper than listing
+    them. Returns <V, X> / unit, and the squared distance of X to the box.
     """
+    keep, weight, u, v = move
+    m = u.size
+    n = v.size
+    lower, upper, of_box = box
+    starts, cols, d = known
+    row_starts, columns, values = gathered
     inner = 0.0
     squares = 0.0
     to_box = of_box * unit
@@ -185,7 +259,7 @@ def move_dense(x, m, n, keep, weight, u, v, lower, upper, of_box, unit, starts, 
 
 @fast_part
 def _list(columns, values, at, n):
-    """Of n values from `at` on, bring those that are not 0 to the front, with their columns; answers where they end."""
+    """Of n values from `at` on, bring those that are not 0 to the front, with their columns; returns where they end."""
     first = at
     for start in range(0, n, _BLOCK):
         stop = min(start + _BLOCK, n)
@@ -207,8 +281,11 @@ def _list(columns, values, at, n):
 
 
 @fast_part
-def _gram(starts, columns, values, m, n, rows, cols, g, count, v, left, image):
-    """left = G v and image = -G^T left, each row read once: while it is near it gives to both."""
+def _gram(gathered, loose, m, n, v, left, image):
+    """left = G v and image = -G^T left, each row read once, for both."""
+    starts, columns, values = gathered
+    rows, cols, g = loose
+    count = g.size
     for i in range(m):
         left[i] = 0.0
     for j in range(n):
@@ -274,9 +351,7 @@ def _whole(starts, columns, i, n):
 
 
 @fast_jit
-def leading_pair(
-    starts, columns, values, m, n, rows, cols, g, count, basis, lefts, image, on, off, y, work, tol, limit
-):
+def leading_pair(gathered, loose, m, n, space, lefts, tol, limit):
     """The largest squared singular value of G, with its right vector in the first row of the basis and G times it in
     the first row of `lefts`.
 
@@ -289,6 +364,8 @@ def leading_pair(
     tuple
         Squared singular value, residual, products with G^T G.
     """
+    basis = space.basis
+    y = space.y
     room = min(basis.shape[0], n)
     products = 0
     while True:
@@ -296,27 +373,22 @@ def leading_pair(
         theta = 0.0
         spread = 0.0
         while True:
-            row = basis[length]
-            _gram(starts, columns, values, m, n, rows, cols, g, count, row, lefts[length], image)
+            _gram(gathered, loose, m, n, basis[length], lefts[length], space.image)
             products += 1
-            along = 0.0
-            for j in range(n):
-                along += row[j] * image[j]
-            on[length] = along
-            off[length] = orthogonalise(image, basis, length + 1, n)
-            spread = max(spread, abs(along) + off[length])
             length += 1
+            along, _ = extend(space, length, n, 0.0)
+            rest = space.off[length - 1]
+            spread = max(spread, abs(along) + rest)
             if spread == 0.0:
                 return 0.0, 0.0, products
-            theta = lowest_tridiagonal(on, off, length, min(theta, along), y, work)
-            rest = off[length - 1]
+            theta = lowest_tridiagonal(space.on, space.off, length, min(theta, along), y, space.work)
             residual = rest * abs(y[length - 1])
             done = residual <= tol * abs(theta) or rest <= 1e-14 * spread or products >= limit
             if done or length >= room:
                 break
             row = basis[length]
             for j in range(n):
-                row[j] = image[j] / rest
+                row[j] = space.image[j] / rest
         _mix(basis, y, length, n)
         _mix(lefts, y, length, m)
         if done:

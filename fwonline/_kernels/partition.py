@@ -5,9 +5,19 @@ Packed as in `symmetric`, whose eigenvector these passes feed.
 
 from __future__ import annotations
 
+import typing
+
 from fwonline._kernels.layout import fast_jit, jit
 
-__all__ = ["add_block", "combine", "move", "read_row", "times", "write_row"]
+__all__ = ["Weights", "add_block", "combine", "move", "read_row", "times", "write_row"]
+
+
+class Weights(typing.NamedTuple):
+    """What :func:`combine` makes a gradient of."""
+
+    of_x: float
+    of_d: float
+    of_negative: float
 
 
 @jit
@@ -26,15 +36,13 @@ def add_block(d, chosen, points, keep, weight):
 
 
 @fast_jit
-def combine(g, x, d, n, of_x, of_d, of_negative, a, v, image):
-    """G = of_d D + of_negative min(of_x X, 0) + a 1^T + 1 a^T, and G v on the way.
-
-    Answers <G, of_x X> and the sum of min(of_x X, 0)^2.
-    """
+def combine(g, x, d, n, weights, a, v, image):
+    """G = of_d D + of_negative min(of_x X, 0) + a 1^T + 1 a^T, and G v on the way; returns <G, of_x X>."""
+    of_x = weights.of_x
+    of_d = weights.of_d
+    of_negative = weights.of_negative
     off = 0.0
     on = 0.0
-    off_square = 0.0
-    on_square = 0.0
     for j in range(n):
         image[j] = 0.0
     for i in range(n):
@@ -51,7 +59,6 @@ def combine(g, x, d, n, of_x, of_d, of_negative, a, v, image):
             b = of_d * d_row[j] + of_negative * negative + mine + a[j]
             g_row[j] = b
             off += b * value
-            off_square += negative * negative
             along += b * v[j]
             image[j] += b * here
         value = of_x * x_row[i]
@@ -59,9 +66,8 @@ def combine(g, x, d, n, of_x, of_d, of_negative, a, v, image):
         b = of_d * d_row[i] + of_negative * negative + mine + mine
         g_row[i] = b
         on += b * value
-        on_square += negative * negative
         image[i] = along + b * here
-    return 2.0 * off + on, 2.0 * off_square + on_square
+    return 2.0 * off + on
 
 
 @fast_jit

@@ -8,12 +8,21 @@ twice, and take the diagonal off once.
 
 from __future__ import annotations
 
+import typing
+
+import numpy as np
+
 from fwonline._kernels.layout import fast_jit, fast_part, jit
 
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = [
+    "Weights",
     "ascend",
     "blend",
     "combine",
+    "diagonal",
     "moment",
     "move",
     "move_block",
@@ -24,6 +33,7 @@ __all__ = [
     "squared_clip",
     "squared_residual",
     "threshold",
+    "unpacked",
 ]
 
 # Rounds of Newton's method that no matrix met so far has needed.
@@ -35,15 +45,38 @@ def size(n: int) -> int:
     return n * (n + 1) // 2
 
 
+def diagonal(n: int) -> NDArray[np.intp]:
+    """Where the diagonal of an n x n matrix stands in its packed triangle."""
+    rows = np.arange(n)
+    return rows * (rows + 3) // 2
+
+
+def unpacked(x: NDArray, n: int) -> NDArray[np.float64]:
+    """The whole n x n matrix of a packed triangle."""
+    whole = np.zeros((n, n))
+    whole[np.tril_indices(n)] = x[: size(n)]
+    whole += np.tril(whole, -1).T
+    return whole
+
+
+class Weights(typing.NamedTuple):
+    """What :func:`combine` makes a gradient of: so much of X, of M, and of Z clipped at tau."""
+
+    of_x: float
+    of_m: float
+    of_clip: float
+    tau: float
+
+
 # --- the sample -----------------------------------------------------------------------------------------------------
 
 
 @jit
-def sample(n, idx, val, count, mean, delta, share, centre, absent_is_mean):
-    """Write the sample less the running mean to delta, move the mean by `share` of it; answers ||delta||^2."""
+def sample(n, idx, val, mean, delta, share, centre, absent_is_mean):
+    """Write the sample less the running mean to delta, move the mean by `share` of it; returns ||delta||^2."""
     for j in range(n):
         delta[j] = mean[j] if absent_is_mean else 0.0
-    for k in range(count):
+    for k in range(val.size):
         delta[idx[k]] = val[k]
     square = 0.0
     for j in range(n):
@@ -76,7 +109,7 @@ def blend(m, x, n, keep, of_x, weight, v):
 
 @fast_jit
 def moment(m, n, keep, weight, v, roots, clear):
-    """M = keep M + weight v v^T; answers sum |m|, and the sum over the diagonal and what stands clear of noise.
+    """M = keep M + weight v v^T; returns sum |m|, and the sum over the diagonal and what stands clear of noise.
 
     An entry stands clear where |m_ij| > clear sqrt(m_ii m_jj); `roots` has room for the square roots.
     """
@@ -108,7 +141,7 @@ def moment(m, n, keep, weight, v, roots, clear):
 
 @fast_jit
 def move(x, n, keep, weight, v, tau):
-    """X = keep X + weight v v^T; answers sum |x|, and sum and number of the |x| above tau."""
+    """X = keep X + weight v v^T; returns sum |x|, and sum and number of the |x| above tau."""
     zero = x.dtype.type(0.0)
     one = x.dtype.type(1.0)
     keep = x.dtype.type(keep)
@@ -139,7 +172,7 @@ def move(x, n, keep, weight, v, tau):
 
 @fast_jit
 def _finish_row(x, i, keep, term, tau):
-    """Row i of X = keep X + S, whose row is `term`; answers its part of what `move_block` answers."""
+    """Row i of X = keep X + S, whose row is `term`; returns its part of what `move_block` returns."""
     zero = x.dtype.type(0.0)
     one = x.dtype.type(1.0)
     start = i * (i + 1) // 2
@@ -296,7 +329,7 @@ def squared_clip(x, n, tau):
 
 @fast_jit
 def shift(z, x, y, n, of_y, tau):
-    """Z = X + of_y Y; answers sum |z|, and sum and number of the |z| above tau."""
+    """Z = X + of_y Y; returns sum |z|, and sum and number of the |z| above tau."""
     zero = x.dtype.type(0.0)
     one = x.dtype.type(1.0)
     of_y = x.dtype.type(of_y)
@@ -357,16 +390,16 @@ def ascend(y, z, n, keep, of_clip, tau):
 
 
 @fast_jit
-def combine(g, x, m, z, n, of_x, of_m, of_clip, tau, v, image):
-    """G = of_x X + of_m M + of_clip clip(Z, -tau, tau), and G v on the way; answers <G, X>.
+def combine(g, x, m, z, n, weights, v, image):
+    """G = of_x X + of_m M + of_clip clip(Z, -tau, tau), and G v on the way; returns <G, X>.
 
     z - clip(z, -tau, tau) is the projection on the l1 ball: of the projection only tau is needed. Z may be X.
     """
     zero = g.dtype.type(0.0)
-    of_x = g.dtype.type(of_x)
-    of_m = g.dtype.type(of_m)
-    of_clip = g.dtype.type(of_clip)
-    tau = g.dtype.type(tau)
+    of_x = g.dtype.type(weights.of_x)
+    of_m = g.dtype.type(weights.of_m)
+    of_clip = g.dtype.type(weights.of_clip)
+    tau = g.dtype.type(weights.tau)
     total = 0.0
     for i in range(n):
         start = i * (i + 1) // 2

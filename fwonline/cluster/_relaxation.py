@@ -1,4 +1,4 @@
-"""The semidefinite relaxation at work: points that come and go, the matrix X over them, and its steps."""
+"""The semidefinite relaxation's arrays: points that come and go, and the matrix X over them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import typing
 import numpy as np
 
 from fwonline import _loaded
-from fwonline._kernels import lanczos, partition, symmetric
+from fwonline._kernels import partition, symmetric
+from fwonline._kernels.lanczos import Space
 from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import check_room, longer, wider
-from fwonline.cluster._methods import METHODS
 from fwonline.cluster._rounding import squares
 
 if typing.TYPE_CHECKING:
@@ -19,10 +19,8 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["Relaxation"]
 
-_BASIS = 40
-_MOST_PRODUCTS = 400
-# The eigenvector's residual relative to its eigenvalue falls with the step: so much times its square root.
-_TOLERANCE = 0.1
+# Rows of the Lanczos basis of one linear minimisation.
+_BASIS = 41
 # D is kept as a multiple of what is stored; before that factor underflows it is multiplied in.
 _LEAST_SCALE = 1e-100
 # What steps, one after another, may have added up to.
@@ -35,11 +33,8 @@ class Relaxation:
     X is `x_scale` times the packed x; the estimate of D is `d_scale` times the packed d.
     """
 
-    def __init__(self, n_clusters: int, method: str, batch_size: int, beta0: float, seed: int | None) -> None:
+    def __init__(self, n_clusters: int, seed: int | None) -> None:
         self.n_clusters = n_clusters
-        self.method = method
-        self.batch_size = batch_size
-        self.beta0 = beta0
         self.rng = np.random.default_rng(seed)
         self.n = 0
         self.points = np.zeros((0, 0))
@@ -55,8 +50,7 @@ class Relaxation:
 
     def _scratch(self) -> None:
         capacity = len(self.points)
-        self._g, self._image, self._basis = np.zeros(self.x.size), np.zeros(capacity), np.zeros((_BASIS + 1, capacity))
-        self._small = np.zeros((4, _BASIS + 1))
+        self.g, self.space = np.zeros(self.x.size), Space.of(_BASIS, capacity)
 
     # --- points ---
 
@@ -128,39 +122,14 @@ class Relaxation:
 
     # --- steps ---
 
-    def step(self) -> None:
-        """See the distances of a batch of points, and take a step."""
-        n, k, method = self.n, self.steps + 1, METHODS[self.method]
-        eta, beta = method.steps(k, self.beta0, self._unit())
-        method.see(self, np.sort(self.rng.choice(n, min(self.batch_size, n), replace=False)))
-        start = self._basis[0]
-        noise = self.rng.standard_normal(n)
-        start[:n] = 0.5 / math.sqrt(noise @ noise) * noise + self.v[:n]
-        start[:n] /= math.sqrt(start[:n] @ start[:n])
-        # v = D + (weight min(X, 0) + the symmetric part of (X 1 - 1) 1^T) / beta
-        a = (self.sums[:n] - 1.0) / (2.0 * beta)
-        inner, _ = partition.combine(
-            self._g, self.x, self.d, n, self.x_scale, self.d_scale, method.weight(n) / beta, a, start, self._image
-        )
-        theta, residual, products = lanczos.lowest(
-            self._g, n, self._basis, self._image, *self._small, _TOLERANCE * math.sqrt(eta), _MOST_PRODUCTS
-        )
-        self.gap = inner - self.n_clusters * theta
-        self.lmo_error = self.n_clusters * residual
-        v = self._basis[0, :n]
-        weight = eta * self.n_clusters
+    def move(self, eta: float, v: NDArray[np.float64]) -> None:
+        """X = X + eta (k v v^T - X), for a unit vector v."""
+        n, weight = self.n, eta * self.n_clusters
         partition.move(self.x, n, (1.0 - eta) * self.x_scale, weight, v)
         self.x_scale = 1.0
         self.sums[:n] = (1.0 - eta) * self.sums[:n] + weight * v.sum() * v
         self.v[:n] = v
-        self.products += products
-        self.steps = k
-
-    def _unit(self) -> float:
-        """An entry of a partition into equal parts over the mean distance of two points."""
-        points = self.points[: self.n]
-        mean = 2.0 * float(((points - points.mean(axis=0)) ** 2).sum()) / (self.n - 1)
-        return self.n_clusters / (self.n * mean) if mean > 0.0 else 1.0
+        self.steps += 1
 
     def fade(self, keep: float) -> None:
         """The estimate of D becomes so much of itself."""
@@ -199,17 +168,13 @@ class Relaxation:
     def _norms(self) -> tuple[float, float]:
         """||min(X, 0)|| and ||X||: an entry off the diagonal, which is not negative, stands for two."""
         x = self.x_scale * self.x[: symmetric.size(self.n)]
-        ends = np.arange(1, self.n + 1)
-        diagonal = x[ends * (ends + 1) // 2 - 1]
+        diagonal = x[symmetric.diagonal(self.n)]
         negative = np.minimum(x, 0.0)
         return math.sqrt(2.0 * float(negative @ negative)), math.sqrt(2.0 * float(x @ x) - float(diagonal @ diagonal))
 
     def to_numpy(self) -> NDArray[np.float64]:
         """X, written out."""
-        out = np.zeros((self.n, self.n))
-        rows, cols = np.tril_indices(self.n)
-        out[rows, cols] = out[cols, rows] = self.x_scale * self.x[: rows.size]
-        return out
+        return symmetric.unpacked(self.x_scale * self.x, self.n)
 
     # --- checkpoints ---
 
@@ -233,9 +198,6 @@ class Relaxation:
     def _check_loaded(self) -> None:
         self._check_sizes()
         n, clusters = self.n, _loaded.count(self, "n_clusters", 2)
-        _loaded.choice(self, "method", METHODS)
-        _loaded.count(self, "batch_size", 2)
-        _loaded.real(self, "beta0", 0.0)
         _loaded.generator(self, "rng")
         steps = _loaded.count(self, "steps")
         _loaded.count(self, "products")
@@ -261,8 +223,7 @@ class Relaxation:
             self, "x", scale * np.abs(self.x[used]).max() <= 2.0 * clusters, f"values of at most {clusters}"
         )
         _loaded.positive_semidefinite(self, "x", self.x, n, _ROUNDING)
-        ends = np.arange(1, n + 1)
-        trace = scale * float(self.x[ends * (ends + 1) // 2 - 1].sum())
+        trace = scale * float(self.x[symmetric.diagonal(n)].sum())
         _loaded.require(self, "x", abs(trace - clusters) <= _ROUNDING * clusters, f"a trace of {clusters}")
         sums = np.zeros((n, 1))
         partition.times(self.x, n, np.ones((n, 1)), sums)
@@ -270,4 +231,4 @@ class Relaxation:
         _loaded.require(self, "sums", apart <= _ROUNDING * clusters * n, "the sums of the rows of x")
 
 
-_SCRATCH = ("_g", "_image", "_basis", "_small")
+_SCRATCH = ("g", "space")

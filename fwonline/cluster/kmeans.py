@@ -123,7 +123,8 @@ class SHCGMKMeans(base.Clusterer):
         self.beta0 = beta0
         self.seed = seed
         self._features: dict[typing.Any, int] = {}
-        self._relaxation = Relaxation(n_clusters, method, batch_size, float(beta0), seed)
+        self._method = METHODS[method](batch_size, float(beta0))
+        self._relaxation = Relaxation(n_clusters, seed)
         self._centres = np.zeros((0, 0))
         self._rounded = math.nan
         self._waiting = 0
@@ -211,7 +212,7 @@ class SHCGMKMeans(base.Clusterer):
             return
         self._waiting = 0
         for _ in range(steps):
-            self._relaxation.step()
+            self._method.step(self._relaxation)
         self._round()
 
     def _round(self) -> None:
@@ -300,9 +301,11 @@ class SHCGMKMeans(base.Clusterer):
     def _check_loaded(self) -> None:
         fresh = _loaded.rebuilt(self)
         _loaded.like(self, fresh)
+        _loaded.require(self, "batch_size", self.batch_size <= _loaded.MOST, f"at most {_loaded.MOST}")
         relaxation = _loaded.instance(self, "_relaxation", Relaxation)
         _loaded.claim(self, "_relaxation")
-        _loaded.like(relaxation, fresh._relaxation, "n_clusters", "method", "batch_size", "beta0")
+        _loaded.like(relaxation, fresh._relaxation, "n_clusters")
+        self._method = fresh._method
         relaxation._check_loaded()
         self._features = dict(_loaded.instance(self, "_features", dict))
         _loaded.names(self, "_features", self._features)

@@ -74,9 +74,7 @@ class Estimate(SymmetricMatrix):
             Which features, in which order; by default all, as in ``features``. What was never seen has covariance 0.
         """
         n = self._state.n
-        whole = np.zeros((n, n))
-        whole[np.tril_indices(n)] = self._state.x[: symmetric.size(n)]
-        whole += np.tril(whole, -1).T
+        whole = symmetric.unpacked(self._state.x, n)
         if features is None:
             return whole
         where = np.array([self._features.positions.get(name, -1) for name in features], dtype=np.intp)
@@ -94,13 +92,9 @@ class Estimate(SymmetricMatrix):
             As in :meth:`to_numpy`.
         """
         x = self.to_numpy(features)
-        l1, trace = self._state.l1, self._trace_of_x()
+        l1, trace = self._state.l1, self._state.trace()
         factor = min(1.0, self._l1_bound / l1 if l1 > 0.0 else 1.0, self._trace_bound / trace if trace > 0.0 else 1.0)
         return factor * x
-
-    def _trace_of_x(self) -> float:
-        rows = np.arange(self._state.n)
-        return float(self._state.x[symmetric.size(rows) + rows].sum())  # type: ignore[arg-type]
 
     def correlation(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
         """Return the correlations: 1 on the diagonal, 0 beside a feature whose estimated variance is 0.

@@ -7,12 +7,14 @@ import typing
 import numpy as np
 
 from fwonline._kernels import symmetric
+from fwonline.covariance._methods import Mean
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from fwonline.covariance._methods import Method
     from fwonline.covariance._state import State
 
 __all__ = ["Part", "blend", "pool"]
@@ -26,13 +28,13 @@ class Part(typing.NamedTuple):
     places: NDArray[np.intp]
 
 
-def pool(whole: State, parts: Sequence[Part]) -> NDArray[np.float64]:
+def pool(whole: State, method: Method, parts: Sequence[Part]) -> NDArray[np.float64]:
     """Give `whole`, which has all features, the moments of all samples, and the mean of the estimates.
 
-    A feature that a part has not met was 0 there. Answers the second moment of the parts' means about the mean of all,
+    A feature that a part has not met was 0 there. Returns the second moment of the parts' means about the mean of all,
     packed: 0 where samples are not centred.
     """
-    n, method = whole.n, whole.method
+    n = whole.n
     means = np.zeros((len(parts), n))
     for mean, (state, share, places) in zip(means, parts, strict=True):
         mean[places] = state.mean[: state.n]
@@ -42,7 +44,7 @@ def pool(whole: State, parts: Sequence[Part]) -> NDArray[np.float64]:
         whole.second_moment_trace += share * state.second_moment_trace
     whole.mean[:n] = np.array([part.share for part in parts]) @ means
     apart = np.zeros(symmetric.size(n))
-    if whole.centre:
+    if method.centre:
         for mean, part in zip(means, parts, strict=True):
             deviation = mean - whole.mean[:n]
             whole.second_moment_trace += part.share * float(deviation @ deviation)
@@ -51,14 +53,14 @@ def pool(whole: State, parts: Sequence[Part]) -> NDArray[np.float64]:
     whole.steps = max(part.state.steps for part in parts)
     # the gradient of_x X + of_m M is X less the second moment of all
     whole.m[: apart.size] -= (apart / method.of_m).astype(whole.m.dtype)
-    if method.knows_moment:
-        whole.measure_moment()
+    if isinstance(method, Mean):
+        method.measure(whole)
     return apart
 
 
-def blend(whole: State, apart: NDArray[np.float64], trace: float, l1: float) -> None:
+def blend(whole: State, method: Method, apart: NDArray[np.float64], trace: float, l1: float) -> None:
     """Add `apart` to the estimate, or as much of it as trace and l1 norm have room for."""
-    x, method = whole.x[: apart.size], whole.method
+    x = whole.x[: apart.size]
     sizes = zip((trace, l1), _sizes(x, whole.n), _sizes(apart, whole.n), strict=True)
     rooms = [(most - size) / more for most, size, more in sizes if more > 0.0]
     part = min(1.0, max(0.0, min(rooms, default=0.0)))
@@ -71,17 +73,12 @@ def blend(whole: State, apart: NDArray[np.float64], trace: float, l1: float) -> 
 
 def _sizes(packed: NDArray, n: int) -> tuple[float, float]:
     """Trace and l1 norm."""
-    return float(packed[_diagonal(n)].sum(dtype=np.float64)), _both_sides(np.abs(packed), n)
+    return float(packed[symmetric.diagonal(n)].sum(dtype=np.float64)), _both_sides(np.abs(packed), n)
 
 
 def _both_sides(packed: NDArray, n: int) -> float:
     """The sum over the whole matrix: an entry off the diagonal stands for two."""
-    return float(2.0 * packed.sum(dtype=np.float64) - packed[_diagonal(n)].sum(dtype=np.float64))
-
-
-def _diagonal(n: int) -> NDArray[np.intp]:
-    rows = np.arange(n)
-    return rows * (rows + 3) // 2
+    return float(2.0 * packed.sum(dtype=np.float64) - packed[symmetric.diagonal(n)].sum(dtype=np.float64))
 
 
 def _packed(places: NDArray[np.intp]) -> NDArray[np.intp]:

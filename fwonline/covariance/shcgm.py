@@ -32,11 +32,6 @@ __all__ = ["SHCGMCovariance"]
 # Below this fraction of the empirical l1 norm the constraint cuts into the covariance itself.
 _LOW_FRACTION = 0.8
 _MOST_STEPS = 10_000
-# What the state holds of the parameters.
-_OF_PARAMETERS = (
-    *("method_name", "beta0", "batch_size", "rank", "dual", "dtype_name", "fading", "centre", "absent_is_mean"),
-    "fixed_dimension",
-)
 
 
 class SHCGMCovariance(base.Estimator, Estimate):
@@ -181,34 +176,6 @@ class SHCGMCovariance(base.Estimator, Estimate):
         dtype: str = "float64",
         seed: int | None = None,
     ):
-        check_choice("method", method, tuple(METHODS))
-        check_choice("missing", missing, ("zero", "mean"))
-        for name, value, most in (
-            ("trace", trace, layout.LARGEST),
-            ("l1", None if l1 == math.inf else l1, layout.LARGEST),
-            ("beta0", beta0, layout.LARGEST),
-            ("l1_fraction", l1_fraction, 1.0),
-        ):
-            if value is not None and not (is_real(value) and 0.0 < value <= most):
-                raise ValueError(f"{name} must be a number in (0, {most:g}] or None, got {value!r}")
-        if not (is_real(fading_factor) and 0.0 <= fading_factor < 1.0):
-            raise ValueError(f"fading_factor must be a number in [0, 1), got {fading_factor!r}")
-        check_count("batch_size", batch_size)
-        check_count("steps_per_update", steps_per_update)
-        if rank is not None:
-            check_count("rank", rank)
-        check_choice("center", center, (True, False))
-        check_choice("dual", dual, (True, False))
-        check_choice("dtype", dtype, tuple(LARGEST))
-        if l1 is None and not METHODS[method].knows_moment:
-            raise ValueError(f"method={method!r} keeps no empirical covariance to take an l1 norm from: give l1")
-        if l1 is not None and l1_fraction is not None:
-            raise ValueError(f"give l1={l1} or l1_fraction={l1_fraction}, not both")
-        if l1_fraction is not None and l1_fraction < _LOW_FRACTION:
-            warnings.warn(
-                f"l1_fraction={l1_fraction} is low: below {_LOW_FRACTION} the estimate loses much of the covariance",
-                stacklevel=2,
-            )
         self.trace = trace
         self.l1 = l1
         self.method = method
@@ -223,19 +190,45 @@ class SHCGMCovariance(base.Estimator, Estimate):
         self.dual = dual
         self.dtype = dtype
         self.seed = seed
-        self._features = FeatureIndex()
-        self._state = State(
-            method,
-            beta0=METHODS[method].beta0 if beta0 is None else float(beta0),
+        self._check_parameters()
+        kind = METHODS[method]
+        self._method = kind(
+            beta0=kind.default_beta0 if beta0 is None else float(beta0),
             batch_size=int(batch_size),
-            rank=METHODS[method].rank if rank is None else int(rank),
-            dual=bool(dual),
-            dtype=dtype,
             fading=float(fading_factor),
             centre=bool(center),
             absent_is_mean=missing == "mean",
-            seed=seed,
         )
+        self._features = FeatureIndex()
+        self._state = State(kind.default_rank if rank is None else int(rank), bool(dual), dtype, seed)
+
+    def _check_parameters(self) -> None:
+        check_choice("method", self.method, tuple(METHODS))
+        check_choice("missing", self.missing, ("zero", "mean"))
+        for name in ("trace", "l1", "beta0", "l1_fraction"):
+            value, most = getattr(self, name), 1.0 if name == "l1_fraction" else layout.LARGEST
+            is_none = value is None or (name == "l1" and value == math.inf)
+            if not is_none and not (is_real(value) and 0.0 < value <= most):
+                raise ValueError(f"{name} must be a number in (0, {most:g}] or None, got {value!r}")
+        if not (is_real(self.fading_factor) and 0.0 <= self.fading_factor < 1.0):
+            raise ValueError(f"fading_factor must be a number in [0, 1), got {self.fading_factor!r}")
+        check_count("batch_size", self.batch_size)
+        check_count("steps_per_update", self.steps_per_update)
+        if self.rank is not None:
+            check_count("rank", self.rank)
+        check_choice("center", self.center, (True, False))
+        check_choice("dual", self.dual, (True, False))
+        check_choice("dtype", self.dtype, tuple(LARGEST))
+        if self.l1 is None and not METHODS[self.method].knows_moment:
+            raise ValueError(f"method={self.method!r} keeps no empirical covariance to take an l1 norm from: give l1")
+        if self.l1 is not None and self.l1_fraction is not None:
+            raise ValueError(f"give l1={self.l1} or l1_fraction={self.l1_fraction}, not both")
+        if self.l1_fraction is not None and self.l1_fraction < _LOW_FRACTION:
+            warnings.warn(
+                f"l1_fraction={self.l1_fraction} is low: below {_LOW_FRACTION} the estimate loses much of the "
+                "covariance",
+                stacklevel=3,
+            )
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict]:
@@ -251,11 +244,13 @@ class SHCGMCovariance(base.Estimator, Estimate):
         _loaded.like(self, fresh)
         # Who makes a model may choose any number of steps for a sample, a file may not.
         _loaded.require(self, "steps_per_update", self.steps_per_update <= _MOST_STEPS, f"at most {_MOST_STEPS}")
+        _loaded.require(self, "batch_size", self.batch_size <= _loaded.MOST, f"at most {_loaded.MOST}")
         state = _loaded.instance(self, "_state", State)
         features = _loaded.instance(self, "_features", FeatureIndex)
         _loaded.claim(self, "_state", "_features")
-        _loaded.like(state, fresh._state, *_OF_PARAMETERS)
-        state._check_loaded()
+        _loaded.like(state, fresh._state, "rank", "dual", "dtype_name", "fixed_dimension")
+        self._method = fresh._method
+        state.check_loaded(self._method.batch_size)
         positions = features.positions
         _loaded.require(
             features,
@@ -266,7 +261,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
         )
         if self.trace is not None:
             most = (1.0 + (1e-3 if self.dtype == "float32" else 1e-6)) * self.trace
-            _loaded.require(state, "x", state._trace_of_x() <= most, f"a trace of at most {self.trace}")
+            _loaded.require(state, "x", state.trace() <= most, f"a trace of at most {self.trace}")
 
     # --- learning ---------------------------------------------------------------------------------------------
 
@@ -362,9 +357,9 @@ class SHCGMCovariance(base.Estimator, Estimate):
 
     def _learn(self, count: int) -> None:
         """Learn the sample that stands in the state's buffers."""
-        if self._state.enter(count):
+        if self._method.enter(self._state, count):
             for _ in range(self.steps_per_update):
-                self._state.step(self._trace_bound, self._l1_bound)
+                self._method.step(self._state, self._trace_bound, self._l1_bound)
 
     def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
         r"""An estimate of what this one and others have learned of parts of one stream.
@@ -412,8 +407,8 @@ class SHCGMCovariance(base.Estimator, Estimate):
                 Part(model._state, share, np.array([positions[name] for name in model.features], dtype=np.intp))
                 for model, share in learned
             ]
-            apart = pool(whole._state, parts)
-            blend(whole._state, apart, whole._trace_bound, whole._l1_bound)
+            apart = pool(whole._state, whole._method, parts)
+            blend(whole._state, whole._method, apart, whole._trace_bound, whole._l1_bound)
         return whole
 
     # --- the constraints --------------------------------------------------------------------------------------

@@ -9,19 +9,18 @@ import numpy as np
 
 from fwonline import _loaded, sets
 from fwonline._kernels import lowrank
-from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import check_room, longer, wider
 from fwonline.optim.schedules import STOCHASTIC, momentum
+from fwonline.reco._base import MOST_RADIUS, Iterate
 from fwonline.reco._lmo import Oracle
-from fwonline.reco._problem import check_seen
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from fwonline.reco._base import Problem
     from fwonline.reco._merging import Part
-    from fwonline.reco._problem import Problem
     from fwonline.reco._ratings import Ratings
 
 __all__ = ["Dense"]
@@ -30,11 +29,9 @@ __all__ = ["Dense"]
 _TOLERANCE = 0.01
 # A radius that is not given: the nuclear norm of a constant matrix as large as the ratings, and half as much again.
 _ROOM_FOR_MORE = 1.5
-# What the ratings that there may be, of at most LARGEST each, can make of any number here.
-_MOST = LARGEST * 1e20
 
 
-class Dense:
+class Dense(Iterate):
     """Algorithm 1 of Locatello et al. on min sum (X_ij - Y_ij)^2, a batch drawn anew from the ratings for each step.
 
     The gradient estimate d is zero where nothing is rated, so it is held at the ratings. A step's move of X waits for
@@ -44,13 +41,8 @@ class Dense:
     with_biases = False
 
     def __init__(self) -> None:
-        self.oracle = Oracle()
-        self.steps = 0
+        super().__init__()
         self.d = np.zeros(0)
-        self.seen = (0, 0)
-        self.radius = 0.0
-        self.gap = math.nan
-        self.loss = math.nan
         # X is keep x + weight u v^T
         self.x = np.zeros((0, 0))
         self.keep, self.weight = 1.0, 0.0
@@ -59,23 +51,17 @@ class Dense:
 
     def _scratch(self) -> None:
         rows, cells = len(self.x), self.x.size
-        self._starts, self._columns = np.zeros(rows + 1, np.int64), np.zeros(cells + 1, np.uint32)
-        self._values = np.zeros(cells + 1, self.oracle.precision)
-
-    def sees(self, row: int, col: int) -> bool:
-        """Whether a step has seen the row and the column."""
-        return row < self.seen[0] and col < self.seen[1]
+        self._gathered = lowrank.Rows(
+            np.zeros(rows + 1, np.int64), np.zeros(cells + 1, np.uint32), np.zeros(cells + 1, Oracle.precision)
+        )
 
     def value(self, row: int, col: int) -> float:
-        """X[row, col] of a row and a column that the last step has seen."""
         return self.keep * float(self.x[row, col]) + self.weight * float(self.u[row]) * float(self.v[col])
 
     def values(self, rows: NDArray[np.integer], cols: NDArray[np.integer]) -> NDArray[np.float64]:
-        """X at many entries that the last step has seen."""
         return self.keep * self.x[rows, cols] + self.weight * self.u[rows] * self.v[cols]
 
     def step(self, ratings: Ratings, problem: Problem, rng: np.random.Generator) -> None:
-        """One step of Algorithm 1."""
         count, k = ratings.count, self.steps + 1
         eta, rho, beta = STOCHASTIC.eta(k), momentum(k), STOCHASTIC.beta(k, problem.beta0)
         self._follow(ratings)
@@ -86,44 +72,35 @@ class Dense:
         self.d[:count] *= 1.0 - rho
         self.d[batch] += (2.0 * rho * count / batch.size) * residual
         along, late = self._gather(ratings, problem, 1.0 / beta)
-        u, v, sigma = self.oracle(self.seen, (self._starts, self._columns, self._values), late, _TOLERANCE, rng)
+        u, v, sigma = self.oracle(self.seen, self._gathered, late, _TOLERANCE, rng)
         self.gap = along + self.radius * sigma
         self.keep, self.weight, self.u, self.v = 1.0 - eta, -eta * self.radius, u, v
         self.steps = k
 
-    def _gather(
-        self, ratings: Ratings, problem: Problem, of_box: float
-    ) -> tuple[float, tuple[NDArray, NDArray, NDArray]]:
-        """Move X, and write what the LMO sees; answers its product with X, and its entries at late ratings."""
+    def _gather(self, ratings: Ratings, problem: Problem, of_box: float) -> tuple[float, lowrank.Entries]:
+        """Move X, and write what the LMO sees; returns its product with X, and its entries at late ratings."""
         late = slice(ratings.arranged, ratings.count)
         rows, cols, d = ratings.rows[late], ratings.cols[late], self.d[late]
         all_d = self.d[: ratings.count]
         square = float(all_d @ all_d)
+        known = lowrank.Rows(ratings.starts, ratings.cols, self.d)
         while True:
+            move = lowrank.Move(self.keep, self.weight, self.u, self.v)
             along, outside = lowrank.move_dense(
-                self.x, *self.seen, self.keep, self.weight, self.u, self.v, problem.lower, problem.upper, of_box,
-                self.oracle.unit, ratings.starts, ratings.cols, self.d,
-                self._starts, self._columns, self._values,
-            )  # fmt: skip
+                self.x, move, problem.box(of_box), self.oracle.unit, known, self._gathered
+            )
             self.keep, self.weight = 1.0, 0.0
             if self.oracle.takes(of_box * math.sqrt(outside) + math.sqrt(square)):
-                return along + float(d @ self.x[rows, cols]), (rows, cols, self.oracle.unit * d)
+                return along + float(d @ self.x[rows, cols]), lowrank.Entries(rows, cols, self.oracle.unit * d)
 
     def make_room(self, m: int, n: int) -> None:
-        """Room for so many users and items.
-
-        Raises
-        ------
-        MemoryError
-            Where the machine has none; nothing is changed then.
-        """
         if m <= self.x.shape[0] and n <= self.x.shape[1]:
             return
         rows, columns = (
             max(size, min(held + held // 4, size * 2)) for size, held in zip((m, n), self.x.shape, strict=True)
         )
         # X, and what is gathered of it: at most all of it
-        need = (12.0 + self.oracle.precision().itemsize) * rows * columns
+        need = (12.0 + Oracle.precision().itemsize) * rows * columns
         check_room(f"completing {rows} x {columns} ratings with every entry written out", need)
         self.x = wider(self.x, rows, columns)
         self._scratch()
@@ -142,11 +119,7 @@ class Dense:
     # --- one of several ---
 
     def mix(self, parts: Sequence[Part[Dense]], ratings: Ratings, problem: Problem) -> None:
-        """Become the mean of the parts, each weighed, inside the ball.
-
-        `ratings` are those of all, and there is room for them. A part says of what it has not met what the biases say,
-        as near to that as the box allows.
-        """
+        # A part says of what it has not met what the biases say, as near to that as the box allows.
         m, n = self.seen = ratings.shape
         # X and a part, what both are made of, and the singular vectors
         check_room(f"merging completions of {m} x {n} ratings with every entry written out", 64.0 * m * n)
@@ -167,12 +140,7 @@ class Dense:
         self.d[kept] = 2.0 * (x[ratings.rows[kept], ratings.cols[kept]] - ratings.y[kept])
 
     def check_loaded(self, ratings: Ratings, problem: Problem) -> None:
-        """See that this is a state that steps on these ratings can lead to."""
-        _loaded.like(self, Dense(), "with_biases")
-        _loaded.claim(self, "oracle")
-        _loaded.instance(self, "oracle", Oracle)._check_loaded()
-        steps = _loaded.count(self, "steps")
-        check_seen(self, ratings.shape, bool(steps))
+        super().check_loaded(ratings, problem)
         m, n = self.seen
         rooms = _loaded.array(self, "x", np.float64, (None, None)).shape
         for have, size in zip(rooms, ratings.shape, strict=True):
@@ -180,16 +148,13 @@ class Dense:
         for name, size in (("u", m), ("v", n)):
             vector = _loaded.array(self, name, np.float64, (size,))
             _loaded.require(self, name, float(vector @ vector) <= 1.0 + 1e-6, "a vector of at most unit length")
-        _loaded.array(self, "d", np.float64, (None,), least=-_MOST, most=_MOST)
+        _loaded.array(self, "d", np.float64, (None,), least=-MOST_RADIUS, most=MOST_RADIUS)
         _loaded.real(self, "keep", 0.0, 1.0)
-        radius = _loaded.real(self, "radius", 0.0, _MOST)
+        radius = self.radius
         _loaded.real(self, "weight", -radius, 0.0)
-        for name in ("gap", "loss"):
-            _loaded.real(self, name, nan=True, inf=True)
-        _loaded.require(self, "x", (np.abs(self.x) <= _MOST).all(), f"values of at most {_MOST:g}")
+        _loaded.require(self, "x", (np.abs(self.x) <= MOST_RADIUS).all(), f"values of at most {MOST_RADIUS:g}")
         _loaded.require(self, "x", not self.x[m:].any() and not self.x[:, n:].any(), "zeros where nothing stands yet")
-        if problem.radius is not None and steps:
-            _loaded.require(self, "radius", radius == problem.radius, f"the radius given, {problem.radius}")
+        if problem.radius is not None and self.steps:
             # The Frobenius norm, with what waits: at most the nuclear norm, and read without its decomposition.
             norm = self.keep * float(np.linalg.norm(self.x)) - self.weight
             if norm > radius:
@@ -201,7 +166,6 @@ class Dense:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        _loaded.instance(self, "oracle", Oracle)
         _loaded.array(self, "x", np.float64, (None, None))
         self._scratch()
 
@@ -221,4 +185,4 @@ def _guess(
     return np.clip(ratings.biases(rows[:, None], cols), problem.lower, problem.upper)
 
 
-_SCRATCH = ("_starts", "_columns", "_values")
+_SCRATCH = ("_gathered",)

@@ -12,16 +12,16 @@ from fwonline._kernels import lowrank
 from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import longer, wider
 from fwonline.optim.schedules import EXACT
+from fwonline.reco._base import Iterate
 from fwonline.reco._lmo import Oracle
-from fwonline.reco._problem import check_seen
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from fwonline.reco._base import Problem
     from fwonline.reco._merging import Part
-    from fwonline.reco._problem import Problem
     from fwonline.reco._ratings import Ratings
 
 __all__ = ["Factored"]
@@ -38,11 +38,9 @@ _FORGET = 0.9
 _LEAST_SCALE = 1e-30
 # The square roots of a compaction leave columns that matter little this much too long.
 _MOST_LENGTH = 4.0
-# What the ratings that there may be, of at most LARGEST each, can make of a radius.
-_MOST_RADIUS = LARGEST * 1e20
 
 
-class Factored:
+class Factored(Iterate):
     """X = scale L R^T, what is left of the ratings after mean and biases.
 
     Steps are HCGM's, with the gradient of the whole sum. The box is imposed on mean +
@@ -52,9 +50,7 @@ class Factored:
     with_biases = True
 
     def __init__(self) -> None:
-        self.oracle = Oracle()
-        self.seen = (0, 0)  # users and items of the last step
-        self.steps = 0
+        super().__init__()
         self.left, self.right = np.zeros((0, _LEAST_ROOM)), np.zeros((0, _LEAST_ROOM))
         self.rank = 0
         self.scale = 1.0
@@ -62,27 +58,17 @@ class Factored:
         self._g = np.zeros(0, self.oracle.precision)  # derivatives there
         self.fitted = 0
         self.growth = 1.0
-        self.radius = 0.0
         self._agree, self._square = 0.0, 0.0
-        self.gap = math.nan
-        self.loss = math.nan
-
-    def sees(self, row: int, col: int) -> bool:
-        """Whether a step has seen the row and the column."""
-        return row < self.seen[0] and col < self.seen[1]
 
     def value(self, row: int, col: int) -> float:
-        """X[row, col] of a row and a column that the last step has seen."""
         return self.scale * float(self.left[row, : self.rank] @ self.right[col, : self.rank])
 
     def values(self, rows: NDArray[np.integer], cols: NDArray[np.integer]) -> NDArray[np.float64]:
-        """X at many entries that the last step has seen."""
         out = np.zeros(rows.size)
-        lowrank.entries(self.left, self.right, self.rank, self.scale, rows, cols, 0, rows.size, out)
+        lowrank.entries(self.left, self.right, self.rank, self.scale, rows, cols, out)
         return out
 
     def step(self, ratings: Ratings, problem: Problem, rng: np.random.Generator) -> None:
-        """One step on all that is stored."""
         m, n = ratings.shape
         count = ratings.count
         self._follow(ratings)
@@ -91,14 +77,14 @@ class Factored:
         eta, of_box = EXACT.eta(k), problem.has_box / EXACT.beta(k, problem.beta0)
         while True:
             inner, self.loss, left_over, steepness = lowrank.gradient(
-                ratings.rows, ratings.cols, ratings.y, self.fit, count, ratings.mean, ratings.of_user, ratings.of_item,
-                problem.lower, problem.upper, of_box, self.oracle.unit, self._g,
+                ratings.held, self.fit, count, ratings.mean, ratings.of_names,
+                problem.box(of_box), self.oracle.unit, self._g,
             )  # fmt: skip
             if self.oracle.takes(math.sqrt(steepness)):
                 break
         self._set_radius(problem, left_over)
         loose, along = self._loose(ratings, problem, of_box, rng)
-        gathered = ratings.starts, ratings.cols, self._g
+        gathered = lowrank.Rows(ratings.starts, ratings.cols, self._g)
         u, v, sigma = self.oracle((m, n), gathered, loose, _TOLERANCE * math.sqrt(eta), rng)
         self.gap = inner + along + self.radius * sigma
         lowrank.move_entries(self.fit, ratings.rows, ratings.cols, count, 1.0 - eta, -eta * self.radius, u, v)
@@ -107,7 +93,6 @@ class Factored:
         self.steps = k
 
     def make_room(self, m: int, n: int) -> None:
-        """Room for so many users and items."""
         for name, size in (("left", m), ("right", n)):
             array = getattr(self, name)
             if size > len(array):
@@ -142,10 +127,10 @@ class Factored:
 
     def _loose(
         self, ratings: Ratings, problem: Problem, of_box: float, rng: np.random.Generator
-    ) -> tuple[tuple[NDArray, NDArray, NDArray], float]:
+    ) -> tuple[lowrank.Entries, float]:
         """Derivatives at the ratings not arranged yet, and of the distance to the box at random entries.
 
-        Also answers the product of the second with X.
+        Also returns the product of the second with X.
         """
         m, n = ratings.shape
         size = problem.batch_size if problem.has_box else 0
@@ -154,7 +139,7 @@ class Factored:
         x = self.values(rows, cols)
         distance = of_box * problem.outside(ratings.biases(rows, cols) + x)
         late = slice(ratings.arranged, ratings.count)
-        loose = (
+        loose = lowrank.Entries(
             np.concatenate((ratings.rows[late], rows)),
             np.concatenate((ratings.cols[late], cols)),
             np.concatenate((self._g[late], self.oracle.unit * distance)),
@@ -197,15 +182,11 @@ class Factored:
 
     def _refit(self, ratings: Ratings) -> None:
         """X at the ratings, from the factors."""
-        lowrank.entries(self.left, self.right, self.rank, 1.0, ratings.rows, ratings.cols, 0, self.fitted, self.fit)
+        lowrank.entries(self.left, self.right, self.rank, 1.0, ratings.rows, ratings.cols, self.fit[: self.fitted])
 
     # --- one of several ---
 
     def mix(self, parts: Sequence[Part[Factored]], ratings: Ratings, problem: Problem) -> None:
-        """Become the sum of the parts, each weighed, inside the ball.
-
-        `ratings` are those of all, and there is room for them.
-        """
         self.seen = ratings.shape
         for part in parts:
             state, (a, b) = part.state, part.state.seen
@@ -230,39 +211,30 @@ class Factored:
         self._refit(ratings)
 
     def check_loaded(self, ratings: Ratings, problem: Problem) -> None:
-        """See that this is a state that steps on these ratings can lead to."""
-        _loaded.like(self, Factored(), "with_biases")
-        _loaded.claim(self, "oracle")
-        _loaded.instance(self, "oracle", Oracle)._check_loaded()
-        steps = _loaded.count(self, "steps")
-        check_seen(self, ratings.shape, bool(steps))
+        super().check_loaded(ratings, problem)
         columns = _loaded.array(self, "left", np.float64, (None, None)).shape[1]
         _loaded.array(self, "right", np.float64, (None, columns))
         for name, size in zip(("left", "right"), ratings.shape, strict=True):
             _loaded.require(self, name, len(getattr(self, name)) >= size, f"at least {size} rows")
         _loaded.require(self, "left", columns > 0, "room for a column")
-        rank = _loaded.count(self, "rank", 1 if steps else 0, columns if steps else 0)
+        rank = _loaded.count(self, "rank", bool(self.steps), columns if self.steps else 0)
         scale = _loaded.real(self, "scale", _LEAST_SCALE, 1.0)
         size = _loaded.array(self, "fit", np.float64, (None,)).size
         _loaded.count(self, "fitted", 0, min(ratings.count, size))
         _loaded.real(self, "growth", 1.0, LARGEST)
-        radius = _loaded.real(self, "radius", 0.0, _MOST_RADIUS)
-        for name in ("_agree", "_square", "gap", "loss"):
+        for name in ("_agree", "_square"):
             _loaded.real(self, name, nan=True, inf=True)
-        if problem.radius is not None and steps:
-            _loaded.require(self, "radius", radius == problem.radius, f"the radius given, {problem.radius}")
         # Columns on the right are unit vectors up to rounding; those on the left sum to the nuclear norm.
         sizes = np.linalg.norm(self.right[:, :rank], axis=0)
         is_unit = not rank or 1e-3 <= sizes.max() <= _MOST_LENGTH
         _loaded.require(self, "right", is_unit, "columns of unit length")
         largest = float(np.abs(self.left[:, :rank]).max(initial=0.0)) or 1.0
         total = scale * largest * float(np.linalg.norm(self.left[:, :rank] / largest, axis=0).sum())
-        _loaded.require(self, "left", total <= (1.0 + 1e-6) * radius, f"a matrix in the ball of radius {radius}")
+        most, ball = (1.0 + 1e-6) * self.radius, f"a matrix in the ball of radius {self.radius}"
+        _loaded.require(self, "left", total <= most, ball)
         # An entry is at most as large as the nuclear norm.
         fit = np.abs(self.fit[: self.fitted]).max(initial=0.0)
-        _loaded.require(
-            self, "fit", fit <= (1.0 + 1e-6) * radius, f"entries of a matrix in the ball of radius {radius}"
-        )
+        _loaded.require(self, "fit", fit <= most, f"entries of {ball}")
 
     def __getstate__(self) -> dict:
         return {name: value for name, value in self.__dict__.items() if name != "_g"}

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import lowrank
+from fwonline._kernels.lanczos import Space
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,9 +42,7 @@ class Oracle:
         self._room(0, 0)
 
     def _room(self, m: int, n: int) -> None:
-        self._lefts, self._basis = np.zeros((_BASIS, m), self.precision), np.zeros((_BASIS, n), self.precision)
-        self._image = np.zeros(n, self.precision)
-        self._small = np.zeros((4, _BASIS))
+        self._lefts, self._space = np.zeros((_BASIS, m), self.precision), Space.of(_BASIS, n, self.precision)
 
     def takes(self, size: float) -> bool:
         """Whether a gradient of that Frobenius norm was written in a fitting unit.
@@ -58,8 +57,8 @@ class Oracle:
     def __call__(
         self,
         shape: tuple[int, int],
-        gathered: tuple[NDArray, NDArray, NDArray],
-        loose: tuple[NDArray, NDArray, NDArray],
+        gathered: lowrank.Rows,
+        loose: lowrank.Entries,
         tol: float,
         rng: np.random.Generator,
     ) -> tuple[NDArray, NDArray, float]:
@@ -74,25 +73,25 @@ class Oracle:
         shape
             Rows and columns of G.
         gathered
-            Starts of rows, columns and values of G's entries, in units.
+            G's entries, in units.
         loose
-            Rows, columns and values of others, in units too.
+            Others that are added, in units too.
         """
         m, n = shape
-        if m > self._lefts.shape[1] or n > self._image.size:
+        if m > self._lefts.shape[1] or n > self._space.image.size:
             self._room(2 * m, 2 * n)
         start = rng.standard_normal(n)
         start *= _NOISE / math.sqrt(start @ start)
         start[: self.v.size] += self.v
-        self._basis[0, :n] = start / math.sqrt(start @ start)
-        rows, cols, values = loose
+        basis = self._space.basis
+        basis[0, :n] = start / math.sqrt(start @ start)
+        loose = loose._replace(values=loose.values.astype(self.precision))
         square, residual, products = lowrank.leading_pair(
-            *gathered, m, n, rows, cols, values.astype(self.precision), rows.size,
-            self._basis, self._lefts, self._image, *self._small, tol, _MOST_PRODUCTS,
-        )  # fmt: skip
+            gathered, loose, m, n, self._space, self._lefts, tol, _MOST_PRODUCTS
+        )
         self.products += products
         self.error = (math.sqrt(square + residual) - math.sqrt(square)) / self.unit
-        u, self.v = (vectors[0, :size].astype(np.float64) for vectors, size in ((self._lefts, m), (self._basis, n)))
+        u, self.v = (vectors[0, :size].astype(np.float64) for vectors, size in ((self._lefts, m), (basis, n)))
         self.v /= math.sqrt(self.v @ self.v)
         length = math.sqrt(u @ u)
         u = u / length if length > 0.0 else np.eye(1, m)[0]

@@ -8,6 +8,7 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import lowrank
+from fwonline._kernels.direct import Direct
 from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import longer
 
@@ -26,6 +27,8 @@ _SWEEPS = 10
 _MOST_BIAS = 1e6 * LARGEST
 # Ratings are put into the order of rows once those that came since are more than one in so many.
 _FEW = 8
+
+_enter = Direct(lowrank.enter)
 
 
 class Index:
@@ -94,6 +97,12 @@ class Ratings:
         self._table = np.zeros(128, dtype=np.int64)
         self._starts = np.zeros(1, dtype=np.int64)
         self._one = _one()
+        self._bind()
+
+    def _bind(self) -> None:
+        """Name the arrays for kernels; to be called where one is replaced."""
+        self.held = lowrank.Entries(self.rows, self.cols, self.y)
+        self.of_names = lowrank.Biases(self.of_user, self.of_item, self.n_user, self.n_item)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,19 +119,19 @@ class Ratings:
 
     def enter(self, users: Sequence[Hashable], items: Sequence[Hashable], y: NDArray[np.float64]) -> None:
         """Store ratings, one after another."""
-        self._enter(self.users.enter(users), self.items.enter(items), y)
+        self._enter(lowrank.Entries(self.users.enter(users), self.items.enter(items), y))
 
     def enter_one(self, user: Hashable, item: Hashable, y: float) -> None:
         """Store a rating."""
         row, col, rating = self._one
         row[0], col[0], rating[0] = self.users.enter_one(user), self.items.enter_one(item), y
-        self._enter(row, col, rating)
+        self._enter(self._one)
 
     def enter_all(self, other: Ratings) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Store what is stored elsewhere; answers where its users and items stand here."""
+        """Store what is stored elsewhere; returns where its users and items stand here."""
         users, items = self.users.enter(list(other.users.positions)), self.items.enter(list(other.items.positions))
         kept = slice(other.count)
-        self._enter(users[other.rows[kept]], items[other.cols[kept]], other.y[kept])
+        self._enter(lowrank.Entries(users[other.rows[kept]], items[other.cols[kept]], other.y[kept]))
         return users, items
 
     def settle(self) -> None:
@@ -131,20 +140,23 @@ class Ratings:
         for _ in range(_SWEEPS):
             self.sweep()
 
-    def _enter(self, rows: NDArray[np.uint32], cols: NDArray[np.uint32], y: NDArray[np.float64]) -> None:
-        m, n = len(self.users.positions), len(self.items.positions)
+    def _enter(self, new: lowrank.Entries) -> None:
+        m, n, count = len(self.users.positions), len(self.items.positions), self.count + new.values.size
+        if m > self.n_user.size or n > self.n_item.size or count > self.y.size:
+            self._grow(m, n, count)
+        self.count, self.mean = _enter(None, self._table, self.held, self.count, self.mean, self.of_names, DAMPING, new)
+
+    def _grow(self, m: int, n: int, count: int) -> None:
+        """Make room for so many users, items and ratings, and for more to come."""
         if m > self.n_user.size:
             self.of_user, self.n_user = longer(self.of_user, 2 * m), longer(self.n_user, 2 * m)
         if n > self.n_item.size:
             self.of_item, self.n_item = longer(self.of_item, 2 * n), longer(self.n_item, 2 * n)
-        if self.count + y.size > self.y.size:
-            size = max(2 * self.y.size, self.count + y.size)
+        if count > self.y.size:
+            size = max(2 * self.y.size, count)
             self.rows, self.cols, self.y = (longer(a, size) for a in (self.rows, self.cols, self.y))
             self._fill_table()
-        self.count, self.mean = lowrank.enter(
-            self._table, self.rows, self.cols, self.y, self.count, self.mean,
-            self.of_user, self.of_item, self.n_user, self.n_item, DAMPING, rows, cols, y,
-        )  # fmt: skip
+        self._bind()
 
     def _fill_table(self) -> None:
         """Twice as many places as there is room for ratings, a power of two."""
@@ -152,12 +164,12 @@ class Ratings:
         lowrank.rebuild(self._table, self.rows, self.cols, self.count)
 
     def arrange(self) -> NDArray[np.intp] | None:
-        """Put all into the order of rows, where enough came since; answers where each stood, None if nothing moves."""
+        """Put all into the order of rows, where enough came since; returns where each stood, None if nothing moves."""
         if _FEW * (self.count - self.arranged) <= self.count:
             return None
         kept = slice(0, self.count)
         order = np.argsort(self.rows[kept], kind="stable")
-        for array in (self.rows, self.cols, self.y):
+        for array in self.held:
             array[kept] = array[order]
         self.arranged = self.count
         self._find_starts()
@@ -170,10 +182,8 @@ class Ratings:
     def sweep(self) -> None:
         """Fit the biases anew to all ratings, once over."""
         m, n = self.shape
-        lowrank.bias_sweep(
-            self.starts, self.rows, self.cols, self.y, self.count, self.mean,
-            self.of_user[:m], self.of_item[:n], self.n_user[:m], self.n_item[:n], DAMPING,
-        )  # fmt: skip
+        kept = lowrank.Biases(self.of_user[:m], self.of_item[:n], self.n_user[:m], self.n_item[:n])
+        lowrank.bias_sweep(self.starts, self.held, self.count, self.mean, kept, DAMPING)
 
     def bias(self, row: int | None, col: int | None) -> float:
         """Mean and biases; what is not known has none."""
@@ -196,6 +206,7 @@ class Ratings:
         self._fill_table()
         self._find_starts()
         self._one = _one()
+        self._bind()
 
     def _check_sizes(self) -> None:
         """See that all that stands for a position is one."""
@@ -241,9 +252,9 @@ class Ratings:
             _loaded.require(self, of, (np.abs(biases) <= _MOST_BIAS).all(), f"biases of at most {_MOST_BIAS:g}")
 
 
-def _one() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
+def _one() -> lowrank.Entries:
     """Room for one rating."""
-    return np.zeros(1, dtype=np.uint32), np.zeros(1, dtype=np.uint32), np.zeros(1)
+    return lowrank.Entries(np.zeros(1, dtype=np.uint32), np.zeros(1, dtype=np.uint32), np.zeros(1))
 
 
-_SCRATCH = ("_table", "_starts", "_one")
+_SCRATCH = ("_table", "_starts", "_one", "held", "of_names")

@@ -15,10 +15,10 @@ from fwonline._checks import check_choice, check_count, check_positive, is_real
 from fwonline._kernels.layout import LARGEST
 from fwonline._merging import check_alike
 from fwonline.exceptions import SampleError
+from fwonline.reco._base import Problem
 from fwonline.reco._dense import Dense
 from fwonline.reco._factored import Factored
 from fwonline.reco._merging import parts_of
-from fwonline.reco._problem import Problem
 from fwonline.reco._ratings import Ratings
 
 if typing.TYPE_CHECKING:

@@ -13,7 +13,7 @@ from river import checks
 from fwonline import cluster, datasets
 from fwonline._kernels import room
 from fwonline.checkpoint import codec
-from fwonline.cluster import _relaxation, _rounding
+from fwonline.cluster import _methods, _rounding
 from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.loop import EventLoop
 from fwonline.optim.schedules import EXACT
@@ -66,7 +66,7 @@ def literal(P, method, *, k, beta0, batch_size, seed, steps):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("steps", [1, 2, 7, 40])
 def test_steps_are_the_literal_ones(method, steps, monkeypatch):
-    monkeypatch.setattr(_relaxation, "_TOLERANCE", 1e-12)
+    monkeypatch.setattr(_methods, "_TOLERANCE", 1e-12)
     P, _ = cloud()
     ours = model(method, beta0=0.5)
     ours.store(P)
@@ -334,9 +334,7 @@ DAMAGES = {
                 ("steps", -1),
                 ("steps", 0),
                 ("rng", np.random.RandomState(0)),
-                ("method", "shcgm"),
                 ("n_clusters", 3),
-                ("batch_size", 0),
             )
         )
     },

@@ -24,7 +24,7 @@ def blocks(n, count, seed=0, shift=0.0):
 
 def exact(model):
     """Let the eigenvectors be as exact as they can be: the literal versions know no other."""
-    model._state.tolerance = 1e-13
+    model._method.tolerance = 1e-13
     return model
 
 
@@ -98,7 +98,7 @@ def test_a_block_of_few_directions_is_the_best_point_on_them():
     model.learn_arrays(samples[:60])
     before = model.to_numpy()
     model.learn_arrays(samples[60:])
-    q = model._state.basis[:5, :30].T
+    q = model._state.space.basis[:5, :30].T
     np.testing.assert_allclose(q.T @ q, np.eye(5), atol=1e-12)
     eta, beta = 2 / 62, 3 / math.sqrt(62)
     v = before - samples.T @ samples / 61 + (before - project_l1(before, l1)) / beta
@@ -266,7 +266,7 @@ def test_single_precision_does_as_well_up_to_its_rounding(settings):
     for model in (double, single):
         model.learn_arrays(samples)
     state = single._state
-    assert {a.dtype for a in (state.x, state.m, state.y, state.g, state.basis)} == {np.dtype(np.float32)}
+    assert {a.dtype for a in (state.x, state.m, state.y, state.g, state.space.basis)} == {np.dtype(np.float32)}
     np.testing.assert_allclose(state.m, double._state.m, rtol=1e-3, atol=1e-5 * np.trace(truth))
     x = single.to_numpy()
     assert relative_error(x, truth) == pytest.approx(relative_error(double.to_numpy(), truth), rel=0.3)
@@ -534,13 +534,10 @@ DAMAGES = {
             ("mean", np.full(8, np.inf)),
             ("waiting", 5),
             ("waiting", 0.0),
-            ("batch_size", 0),
-            ("batch_size", 2),
             ("seen", 1 << 60),
             ("steps", -1),
             ("rank", 1 << 40),
             ("dtype_name", "float32"),
-            ("method_name", "shcgm"),
             ("dual", True),
             ("tau", math.nan),
             ("l1", 1e9),
@@ -589,6 +586,13 @@ def test_damaged_parameters_and_names_are_refused():
         other._features.names = names
         with pytest.raises(CheckpointError, match="names"):
             codec.loads(codec.dumps(other))
+
+
+def test_the_method_is_what_the_parameters_say():
+    model = SHCGMCovariance(batch_size=2, seed=0)
+    model.update({"a": 1.0})
+    model._method = SHCGMCovariance(method="shcgm", l1=1.0, fading_factor=0.5)._method
+    assert codec.loads(codec.dumps(model))._method == SHCGMCovariance(batch_size=2)._method
 
 
 def test_two_estimates_cannot_have_one_state_or_one_index():

@@ -53,7 +53,7 @@ def test_every_pass_is_what_numpy_says(n):
     assert symmetric.squared_clip(x, n, tau) == pytest.approx((np.clip(X, -tau, tau) ** 2).sum())
 
     g = np.zeros_like(x)
-    inner = symmetric.combine(g, x, m, x, n, 1.0, -1.0, 3.0, tau, v, image)
+    inner = symmetric.combine(g, x, m, x, n, symmetric.Weights(1.0, -1.0, 3.0, tau), v, image)
     G = X - M + 3.0 * np.clip(X, -tau, tau)
     np.testing.assert_allclose(unpack(g, n), G, atol=1e-12)
     np.testing.assert_allclose(image, G @ v, atol=1e-10)
@@ -100,11 +100,10 @@ def test_the_threshold_is_found_from_any_guess(guess):
 
 def lowest(G, start, tol, rows=40, limit=400):
     n = len(G)
-    basis = np.zeros((rows, n))
-    basis[0] = start / np.linalg.norm(start)
-    scratch = np.zeros((4, rows))
-    answer = lanczos.lowest(pack(G), n, basis, G @ basis[0], *scratch, tol, limit)
-    return (*answer, basis[0])
+    space = lanczos.Space.of(rows, n)
+    space.basis[0] = start / np.linalg.norm(start)
+    space.image[:] = G @ space.basis[0]
+    return (*lanczos.lowest(pack(G), n, space, tol, limit), space.basis[0])
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30, 120])
@@ -138,13 +137,13 @@ def test_a_limit_is_kept_and_the_residual_told():
 @pytest.mark.parametrize(("n", "count"), [(1, 4), (2, 2), (6, 9), (40, 12), (40, 40)])
 def test_a_krylov_basis_and_the_matrix_on_it(n, count):
     rng = np.random.default_rng(n)
-    G, basis = a_symmetric(rng, n), np.zeros((count, n))
+    G, space = a_symmetric(rng, n), lanczos.Space.of(count, n)
     start = rng.standard_normal(n)
-    basis[0] = start / np.linalg.norm(start)
-    on, off = np.zeros((2, count))
-    rows, coupling = lanczos.krylov(pack(G), n, basis, G @ basis[0], on, off, count)
+    space.basis[0] = start / np.linalg.norm(start)
+    space.image[:] = G @ space.basis[0]
+    rows, coupling = lanczos.krylov(pack(G), n, space, count)
     assert rows == min(n, count)
-    q = basis[:rows].T
+    q, on, off = space.basis[:rows].T, space.on, space.off
     np.testing.assert_allclose(q.T @ q, np.eye(rows), atol=1e-12)
     T = np.diag(on[:rows]) + np.diag(off[: rows - 1], 1) + np.diag(off[: rows - 1], -1)
     np.testing.assert_allclose(q.T @ G @ q, T, atol=1e-11)
@@ -152,9 +151,9 @@ def test_a_krylov_basis_and_the_matrix_on_it(n, count):
 
 
 def test_a_krylov_basis_ends_with_its_space():
-    basis, start = np.zeros((5, 6)), np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]) / np.sqrt(2)
-    basis[0] = start
-    G = np.diag([1.0, 3.0, 5.0, 5.0, 5.0, 5.0])
-    rows, coupling = lanczos.krylov(pack(G), 6, basis, G @ start, *np.zeros((2, 5)), 5)
+    space, G = lanczos.Space.of(5, 6), np.diag([1.0, 3.0, 5.0, 5.0, 5.0, 5.0])
+    space.basis[0, :2] = 1.0 / np.sqrt(2)
+    space.image[:] = G @ space.basis[0]
+    rows, coupling = lanczos.krylov(pack(G), 6, space, 5)
     assert rows == 2
     assert coupling < 1e-14

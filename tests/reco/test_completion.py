@@ -14,6 +14,7 @@ from river.reco.base import Ranker
 
 from fwonline import datasets, reco
 from fwonline._kernels import lowrank, room
+from fwonline._kernels.lanczos import Space
 from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.loop import EventLoop
@@ -460,18 +461,17 @@ def mixed(precision):
     loose = rng.integers(0, m, 300).astype(np.uint32), rng.integers(0, n, 300).astype(np.uint32), rng.normal(size=300)
     np.add.at(dense, loose[:2], loose[2])
     gathered = np.array(starts), np.array([*columns, 0], np.uint32), np.array([*values, 0.0], precision)
-    return dense, gathered, (*loose[:2], loose[2].astype(precision))
+    return dense, lowrank.Rows(*gathered), lowrank.Entries(*loose[:2], loose[2].astype(precision))
 
 
 @pytest.mark.parametrize(("precision", "tol"), [(np.float64, 1e-11), (np.float32, 1e-4)])
 def test_the_leading_pair(precision, tol):
     dense, gathered, loose = mixed(precision)
     m, n = dense.shape
-    basis, lefts, small = np.zeros((10, n), precision), np.zeros((10, m), precision), np.zeros((4, 10))
+    space, lefts = Space.of(10, n, precision), np.zeros((10, m), precision)
+    basis = space.basis
     basis[0] = 1 / math.sqrt(n)
-    square, residual, products = lowrank.leading_pair(
-        *gathered, m, n, *loose, 300, basis, lefts, np.zeros(n, precision), *small, tol, 500
-    )
+    square, residual, products = lowrank.leading_pair(gathered, loose, m, n, space, lefts, tol, 500)
     u, s, vt = np.linalg.svd(dense)
     assert math.sqrt(square) == pytest.approx(s[0], rel=tol)
     assert residual <= tol * square
@@ -491,7 +491,8 @@ def test_what_the_lmo_sees_of_a_dense_iterate():
     starts = np.searchsorted(rows, np.arange(m + 1))
     out = np.zeros(m + 1, np.int64), np.zeros(m * n + 1, np.uint32), np.zeros(m * n + 1)
     X = 0.9 * x[:m, :n] - 0.2 * np.outer(u, v)
-    inner, squares = lowrank.move_dense(x, m, n, 0.9, -0.2, u, v, 1.0, 5.0, 2.5, 0.5, starts, cols, d, *out)
+    move, box = lowrank.Move(0.9, -0.2, u, v), lowrank.Box(1.0, 5.0, 2.5)
+    inner, squares = lowrank.move_dense(x, move, box, 0.5, lowrank.Rows(starts, cols, d), lowrank.Rows(*out))
     assert x[:m, :n] == pytest.approx(X)
     outside = X - np.clip(X, 1.0, 5.0)
     V = 2.5 * outside
