@@ -42,7 +42,6 @@ class Sample(msgspec.Struct, frozen=True):
     >>> from fwonline import stream
     >>> stream.Sample({"a": 1.0}, True, origin="clicks.csv:2")
     Sample(x={'a': 1.0}, y=True, key=None, time=None, origin='clicks.csv:2', headers=())
-
     """
 
     x: dict
@@ -70,7 +69,6 @@ class Rejected(msgspec.Struct, frozen=True):
     >>> from fwonline import stream
     >>> stream.Rejected(b"7,x\\n", "a.csv:3: expected 3 fields, found 2", origin="a.csv:3").to_record()
     {'origin': 'a.csv:3', 'error': 'a.csv:3: expected 3 fields, found 2', 'raw': '7,x\\n'}
-
     """
 
     raw: Any
@@ -122,7 +120,6 @@ class Source(abc.ABC):
     >>> again.seek(source.position)
     >>> [sample.x["a"] for sample in again]
     [2.0, 3.0]
-
     """
 
     #: The source's name in messages.
@@ -152,7 +149,6 @@ class Source(abc.ABC):
         ------
         SourceError
             When the source cannot: it is not seekable, or it is not what it was.
-
         """
 
     @property
@@ -166,7 +162,6 @@ class Source(abc.ABC):
         ------
         SourceError
             When the last items do not come from the source of those before.
-
         """
         return None
 
@@ -235,7 +230,6 @@ class Sink(abc.ABC):
     >>> with stream.CallbackSink(print) as sink:
     ...     sink.write({"n": 1, "y_pred": 0.5})
     {'n': 1, 'y_pred': 0.5}
-
     """
 
     #: The sink's name in messages.
@@ -266,7 +260,6 @@ class Sink(abc.ABC):
         ------
         CheckpointError
             When the sink ends before `position`: it is not what that run wrote.
-
         """
 
     def close(self) -> None:
@@ -300,7 +293,6 @@ def as_source(obj: Any, name: str | None = None) -> Source:
     >>> source = stream.as_source(datasets.Phishing())
     >>> source.name, source.length
     ('Phishing', 1250)
-
     """
     if isinstance(obj, Source):
         return obj

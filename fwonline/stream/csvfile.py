@@ -82,7 +82,6 @@ class CSVSource(FileSource):
     References
     ----------
     .. [1] `RFC 4180 <https://www.rfc-editor.org/rfc/rfc4180>`_.
-
     """
 
     _expected = "a header and rows"

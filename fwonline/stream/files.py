@@ -69,7 +69,6 @@ class FileSource(Source):
     SourceError
         While reading: when the file is missing, empty, not UTF-8 by its byte order mark, a broken archive, has a line
         of more than 64 MiB, or is not the one that the position sought was taken from.
-
     """
 
     may_reread = True

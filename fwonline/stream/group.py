@@ -25,7 +25,6 @@ class CommittedOffsets(NamedTuple):
     metadata
         Committed with the offsets: the name of the state that had learned every message before them. None if nothing
         was ever committed; `offsets` is then where to start.
-
     """
 
     offsets: dict[str, int]
@@ -49,7 +48,6 @@ class PollResult(NamedTuple):
         The new partitions and their committed offsets; read nothing of one before `GroupSource.seek`.
     items
         The items of each partition, in order.
-
     """
 
     lost: bool = False
@@ -76,7 +74,6 @@ class MergeTopic(abc.ABC):
         ------
         SourceError
             When the brokers did not acknowledge it.
-
         """
 
     @abc.abstractmethod
@@ -111,7 +108,6 @@ class GroupSource(abc.ABC):
         ------
         SourceError
             When the stream cannot go on.
-
         """
 
     @abc.abstractmethod
@@ -131,7 +127,6 @@ class GroupSource(abc.ABC):
             When it is another partition of the same name.
         PartitionsLost
             When the source cannot find out now.
-
         """
 
     @abc.abstractmethod
@@ -144,7 +139,6 @@ class GroupSource(abc.ABC):
         ------
         PartitionsLost
             When the group has given the partitions to another worker.
-
         """
 
     def set_deadline(self, seconds: float) -> None:  # noqa: B027  (optional)
@@ -160,7 +154,6 @@ class GroupSource(abc.ABC):
         ------
         ValueError
             When the source has no transactions, or not with these sinks.
-
         """
         raise ValueError(f"{type(self).__name__} has no transactions")
 
@@ -171,7 +164,6 @@ class GroupSource(abc.ABC):
         ------
         ValueError
             When the source has none.
-
         """
         raise ValueError(f"{type(self).__name__} has no merge topic")
 

@@ -43,7 +43,6 @@ class IterableSource(Source):
     Rejected(raw='no pair', error="clicks#2: expected an (x, y) pair, found str: 'no pair'", ...)
     >>> source.position
     2
-
     """
 
     def __init__(self, iterable: Iterable[Any], name: str | None = None) -> None:

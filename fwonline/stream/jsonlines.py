@@ -61,7 +61,6 @@ class JSONLinesSource(FileSource):
     References
     ----------
     .. [1] `JSON Lines <https://jsonlines.org>`_.
-
     """
 
     _expected = "JSON objects, one a line"

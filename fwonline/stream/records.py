@@ -46,7 +46,6 @@ class RecordLayout:
     Sample(x={'age': 31}, y=True, key=7, time=None, origin='clicks#1', headers=())
     >>> layout.sample({"id": 8, "age": 25}, raw=b"", origin="clicks#2").error
     "clicks#2: no target: expected a value in the field 'clicked'"
-
     """
 
     def __init__(
@@ -101,7 +100,6 @@ class RecordLayout:
             What holds where the layout names no field for them (a message's own key and timestamp).
         headers
             Passed on.
-
         """
         y = None
         if not self._is_plain:
@@ -224,7 +222,6 @@ def as_converter(kind: str | Callable[[str], Any], parameter: str) -> Callable[[
     ------
     ValueError
         When it is neither.
-
     """
     if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind]

@@ -39,7 +39,6 @@ class FileSink(Sink):
     ------
     OSError
         When the file cannot be written.
-
     """
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
@@ -136,7 +135,6 @@ class JSONLinesSink(FileSink):
     >>> print(open(path).read(), end="")
     {"n":1,"y_pred":0.5}
     {"n":2,"y_pred":0.8}
-
     """
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
@@ -182,7 +180,6 @@ class CSVSink(FileSink):
     n,y_pred
     1,0.5
     2,
-
     """
 
     def __init__(
@@ -239,7 +236,6 @@ class CallbackSink(Sink):
     >>> sink.write({"n": 1})
     >>> records
     [{'n': 1}]
-
     """
 
     def __init__(self, function: Callable[[dict[str, Any]], Any], name: str | None = None) -> None:

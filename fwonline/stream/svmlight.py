@@ -68,7 +68,6 @@ class SVMLightSource(FileSource):
     References
     ----------
     .. [1] T. Joachims, `SVMlight <https://www.cs.cornell.edu/people/tj/svm_light/>`_.
-
     """
 
     _expected = "rows of label index:value ..."

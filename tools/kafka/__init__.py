@@ -34,7 +34,6 @@ def start_cluster(nodes: int = 1, **options: Any) -> Cluster:
     ------
     BrokerUnavailable
         When FWONLINE_KAFKA is `real` and no real one can be had.
-
     """
     wish = os.environ.get("FWONLINE_KAFKA", "")
     if wish not in ("", "real", "mock"):

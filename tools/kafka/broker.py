@@ -58,7 +58,6 @@ class RealCluster(Cluster):
     ------
     BrokerUnavailable
         When Java 17 or Maven is missing, when the artifacts cannot be had, or when the nodes do not come up.
-
     """
 
     is_mock = False

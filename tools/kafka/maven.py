@@ -45,7 +45,6 @@ def classpath(timeout: float = 300.0) -> str:
     BrokerUnavailable
         Within seconds when `mvn` is missing or its repository cannot be reached, and after `timeout` seconds when the
         download goes on for so long.
-
     """
     digest = hashlib.sha256(repr((_ARTIFACTS, _GOAL)).encode()).hexdigest()[:12]
     folder = _cache_folder() / f"kafka-{KAFKA_VERSION}-{digest}"

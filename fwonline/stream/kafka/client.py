@@ -34,7 +34,6 @@ def addresses(bootstrap_servers: str | Sequence[str]) -> list[str]:
     ------
     ValueError
         When one of them is something else.
-
     """
     servers = bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
     servers = [server.strip() for server in servers]
@@ -63,7 +62,6 @@ class ClientSettings:
     ------
     ValueError
         When a name is unknown, or is one that the source or sink decides itself.
-
     """
 
     def __init__(self, settings: Mapping[str, Any] | None, known: Mapping[str, Any]) -> None:
@@ -88,7 +86,6 @@ class ClientSettings:
         ------
         SourceError
             When an environment variable is not set, or holds an unknown security_protocol.
-
         """
         resolved = {name: _from_environment(name, value) for name, value in self.given.items()}
         if resolved.get("security_protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
@@ -183,7 +180,6 @@ def connect(
         When no broker answered in time; the message has the reason.
     SourceError
         At once, when the broker refuses this client, or the settings cannot be used.
-
     """
     from kafka.errors import AuthorizationError, KafkaConfigurationError, KafkaError, SaslAuthenticationFailedError
 

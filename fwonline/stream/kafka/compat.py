@@ -39,7 +39,6 @@ def kafka_python() -> Any:
     ------
     SourceError
         When kafka-python is not installed, or is a version whose internals this package does not know.
-
     """
     install = 'pip install "fwonline[kafka]"'
     try:

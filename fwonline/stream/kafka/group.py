@@ -82,7 +82,6 @@ class KafkaGroupSource(KafkaReader, GroupSource):
     >>> from fwonline import stream
     >>> stream.KafkaGroupSource("clicks", "localhost:9092", target="clicked", group="click-model")
     KafkaGroupSource('clicks', 'localhost:9092', client=<>)
-
     """
 
     _remedy = (

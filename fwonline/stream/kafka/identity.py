@@ -107,7 +107,6 @@ class TopicIdentity:
         ------
         CheckpointError
             When it cannot be read.
-
         """
         try:
             topics = msgspec.convert(state or {}, dict[str, _State], strict=False)
@@ -129,7 +128,6 @@ class TopicIdentity:
         ------
         SourceError
             When a topic is another one of the same name.
-
         """
         for topic, before in (self.ids if ids is None else ids).items():
             now = metadata.topic_id(topic)
@@ -167,7 +165,6 @@ class TopicIdentity:
         ------
         SourceError
             When one is not the same.
-
         """
         for tp, record in found.items():
             offset, last = self._last_offset(tp), self._last.get(tp)
@@ -199,7 +196,6 @@ def messages_at(
     ------
     TimeoutError
         When the brokers did not answer in time.
-
     """
     from kafka.errors import KafkaError
 

@@ -170,7 +170,6 @@ class KafkaReader:
         ------
         TimeoutError
             When no broker answered in time.
-
         """
         deadline = clock.monotonic() + seconds
         self._consumer, self._metadata = connect(
@@ -291,7 +290,6 @@ class KafkaReader:
             When they are of other topics of the same name.
         TimeoutError
             When no broker answered in time.
-
         """
         self._identity.check(self._metadata, ids)
         if unproven := self._identity.unproven(self._metadata, ids, begins):
@@ -310,7 +308,6 @@ class KafkaReader:
         ------
         SourceError
             When a topic is another one of the same name.
-
         """
         now = clock.monotonic()
         if self._consumer is None or not self._identity.ids or now - self._confirmed < _CONFIRM_EVERY:

@@ -58,7 +58,6 @@ class KafkaSink(Sink):
     >>> from fwonline import stream
     >>> stream.KafkaSink("predictions", "localhost:9092", client={"compression_type": "zstd"})
     KafkaSink('predictions', 'localhost:9092', client=<compression_type>)
-
     """
 
     _FLUSH_TRY = 0.5  # seconds of one try to flush
@@ -188,7 +187,6 @@ class KafkaSink(Sink):
         ------
         SourceError
             When something written before was not delivered.
-
         """
         from kafka.errors import KafkaError
 
@@ -226,7 +224,6 @@ class KafkaDeadLetterSink(KafkaSink):
     >>> from fwonline.stream.kafka import KafkaDeadLetterSink
     >>> KafkaDeadLetterSink("clicks.dlq", "localhost:9092")
     KafkaDeadLetterSink('clicks.dlq', 'localhost:9092', client=<>)
-
     """
 
     def _message(self, record: dict[str, Any]) -> tuple[bytes | None, bytes, list[tuple[str, bytes]]]:

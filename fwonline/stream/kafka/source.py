@@ -109,7 +109,6 @@ class KafkaSource(KafkaReader, Source):
     References
     ----------
     .. [1] `kafka-python <https://kafka-python.readthedocs.io>`_.
-
     """
 
     _remedy = (
@@ -287,7 +286,6 @@ class KafkaSource(KafkaReader, Source):
         ------
         TimeoutError
             When no broker answered in time.
-
         """
         self._assign(self._connect(seconds, group_id=self.group))
         self._last_contact = self._maintained = clock.monotonic()
