@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -10,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.kafka.compat import Metadata, connection_errors, network_client
+from fwonline.stream.kafka.compat import Metadata, connection_errors, errors, network_client
 from fwonline.stream.records import listed
 
-__all__ = ["ClientSettings", "Deadline", "addresses", "connect"]
+__all__ = ["ClientSettings", "Deadline", "addresses", "close_quietly", "connect"]
 
 _ATTEMPT = 2.0  # seconds of one attempt to connect, so that a stream that is closed meanwhile ends soon
 _SECRET_WORDS = ("password", "secret", "token")
@@ -181,8 +182,6 @@ def connect(
     SourceError
         At once, when the broker refuses this client, or the settings cannot be used.
     """
-    from kafka.errors import AuthorizationError, KafkaConfigurationError, KafkaError, SaslAuthenticationFailedError
-
     servers = ",".join(options["bootstrap_servers"])
     deadline = time.monotonic() + seconds
     started: list[Any] = []
@@ -191,7 +190,7 @@ def connect(
         started.append(network_client()(**config))
         return started[-1]
 
-    with connection_errors() as errors:
+    with connection_errors() as failures:
         while True:
             attempt_ms = 1000 * max(0.1, min(_ATTEMPT, deadline - time.monotonic()))
             try:
@@ -201,23 +200,30 @@ def connect(
                 # A client whose `api_version` is given has not asked any broker yet.
                 if metadata.refresh(deadline, metadata.brokers, check):
                     return client, metadata
-            except KafkaConfigurationError as error:
+            except errors.KafkaConfigurationError as error:
                 _close(started)
                 raise SourceError(f"{servers}: {settings.hide(error)}") from None
-            except KafkaError as error:
-                errors.append(error)
+            except errors.KafkaError as error:
+                failures.append(error)
             except BaseException:
                 _close(started)  # an unfinished client holds a thread and sockets that nobody else can close
                 raise
             _close(started)
-            for failure in errors:
-                if isinstance(failure, (SaslAuthenticationFailedError, AuthorizationError)):
+            for failure in failures:
+                if isinstance(failure, (errors.SaslAuthenticationFailedError, errors.AuthorizationError)):
                     # Asking again would only lock the account.
                     raise SourceError(f"{servers} refuses this client: {settings.hide(failure)}")
             check()
             if time.monotonic() >= deadline:
-                why = f" ({settings.hide(errors[0])}{settings.hint})" if errors else ""
+                why = f" ({settings.hide(failures[0])}{settings.hint})" if failures else ""
                 raise TimeoutError(f"no answer from {servers} in {seconds:g} s{why}")
+
+
+def close_quietly(client: Any, **options: Any) -> None:
+    """Close a client, if there is one, whatever the brokers say."""
+    if client is not None:
+        with contextlib.suppress(errors.KafkaError):
+            client.close(**options)
 
 
 def _close(clients: list[Any]) -> None:

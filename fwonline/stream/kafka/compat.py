@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import logging
 import re
 import time
@@ -22,12 +23,15 @@ __all__ = [
     "committed_offsets",
     "connection_errors",
     "drop_used_batch",
+    "errors",
     "heartbeat",
     "kafka_python",
     "network_client",
     "patch_consumer",
 ]
 
+#: The module `kafka.errors`, if kafka-python is installed: else `kafka_python` raises before it is needed.
+errors: Any = importlib.import_module("kafka.errors") if importlib.util.find_spec("kafka") else None
 _FIRST, _BEFORE = (3, 0, 11), (3, 1)
 _POLL_INTERVAL = 0.1  # seconds between two tries to reach a broker that is away
 
@@ -62,14 +66,13 @@ def network_client() -> type:
     it does not ask for the new leader of a partition, so it waits for a dead one. And when the connection to the
     transaction coordinator fails, the request that was due is forgotten, and the transaction stalls until its timeout.
     """
-    from kafka.errors import KafkaError
     from kafka.net.compat import KafkaNetClient
 
     class NetworkClient(KafkaNetClient):
         def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
             try:
                 return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
-            except KafkaError:
+            except errors.KafkaError:
                 time.sleep(_POLL_INTERVAL)  # in the producer's own thread
                 return False
 
@@ -179,14 +182,12 @@ def _read_compiled(consumer: Any) -> None:
 
 
 def _unpack(self: Any, tp: Any, records: Any, key_deserializer: Any, value_deserializer: Any) -> Iterator[Any]:
-    from kafka.errors import CorruptRecordError
-
     last = None
     while (batch := records.next_batch()) is not None:
         last = batch
         origin = f"{tp.topic}[{tp.partition}]@{batch.base_offset}"
         if self.check_crcs and not batch.validate_crc():
-            raise CorruptRecordError(f"{origin}: the checksum does not fit")
+            raise errors.CorruptRecordError(f"{origin}: the checksum does not fit")
         if batch.magic != 2:  # of topics that were written before Kafka 0.11
             for record in batch:
                 self.next_fetch_offset = record.offset + 1
@@ -208,7 +209,7 @@ def _unpack(self: Any, tp: Any, records: Any, key_deserializer: Any, value_deser
             append_time=batch.max_timestamp if batch.timestamp_type == batch.LOG_APPEND_TIME else None,
         )
         if found is None:
-            raise CorruptRecordError(f"{origin}: the batch's records are not whole")
+            raise errors.CorruptRecordError(f"{origin}: the batch's records are not whole")
         for record in found:
             self.next_fetch_offset = record.offset + 1
             yield record
@@ -225,7 +226,6 @@ def _pace_coordinator_lookup(consumer: Any) -> None:
     As long as the brokers name a coordinator that has just died, kafka-python finds it, cannot reach it, and asks again
     at once. That takes a core here and one of the broker, which elects the next coordinator the later.
     """
-    from kafka.errors import CoordinatorNotAvailableError
     from kafka.future import Future
 
     coordinator = consumer._coordinator
@@ -237,7 +237,7 @@ def _pace_coordinator_lookup(consumer: Any) -> None:
         nonlocal asked
         now = time.monotonic()
         if now - asked < backoff and coordinator._find_coordinator_future is None:
-            return Future().failure(CoordinatorNotAvailableError())  # after which callers wait
+            return Future().failure(errors.CoordinatorNotAvailableError())  # after which callers wait
         asked = now
         return look_up()
 

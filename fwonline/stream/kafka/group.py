@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import time as clock
@@ -13,9 +12,9 @@ from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
 from fwonline.stream.group import CommittedOffsets, GroupSource, PartitionsLost, PollResult
 from fwonline.stream.kafka.assignment import Assignment
-from fwonline.stream.kafka.client import ClientSettings, Deadline
+from fwonline.stream.kafka.client import ClientSettings, Deadline, close_quietly
 from fwonline.stream.kafka.co_partitions import GroupPartitions, TimestampAligner, group_partitions, uneven
-from fwonline.stream.kafka.compat import committed_offsets, heartbeat
+from fwonline.stream.kafka.compat import committed_offsets, errors, heartbeat
 from fwonline.stream.kafka.identity import partition_name
 from fwonline.stream.kafka.merge_topic import KafkaMergeTopic
 from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, one_of
@@ -166,15 +165,13 @@ class KafkaGroupSource(KafkaReader, GroupSource):
     # -- membership
 
     def poll(self) -> PollResult:
-        from kafka.errors import KafkaError
-
         try:
             if not self._is_subscribed:
                 self._join()
             return self._poll()
         except Closed:
             return PollResult(lost=True)
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             if (permanent := self._permanent(error)) is not None:
                 raise permanent from None
             if not self._has_joined and isinstance(error, TimeoutError):
@@ -183,11 +180,9 @@ class KafkaGroupSource(KafkaReader, GroupSource):
             return self._lose() if self._consumer is None else PollResult()
 
     def _poll(self) -> PollResult:
-        from kafka.errors import NoOffsetForPartitionError
-
         try:
             batch = self._fetch()
-        except NoOffsetForPartitionError:  # a new partition: `_take_assignment` decides where it starts
+        except errors.NoOffsetForPartitionError:  # a new partition: `_take_assignment` decides where it starts
             batch = {}
         self._identity.check(self._metadata)
         if self._assignment.pending:
@@ -315,9 +310,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return result
 
     def _permanent(self, error: Exception) -> SourceError | None:
-        from kafka.errors import InconsistentGroupProtocolError
-
-        if isinstance(error, InconsistentGroupProtocolError):
+        if isinstance(error, errors.InconsistentGroupProtocolError):
             return SourceError(
                 f"{self.name}: the group {self.group!r} has members that share out partitions in another way: this "
                 "worker, or they, take another group"
@@ -325,13 +318,11 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return super()._permanent(error)
 
     def heartbeat(self) -> bool:
-        from kafka.errors import KafkaError
-
         if self._consumer is None:
             return True
         try:
             rebalance = heartbeat(self._consumer) or self._assignment.pending
-        except KafkaError:
+        except errors.KafkaError:
             rebalance = True  # `poll` deals with it
         if rebalance:
             for tp in self._consumer.assignment() & self._offsets.keys():
@@ -364,13 +355,11 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return self._identity.state({tp: self._offsets[tp] for tp in self._assigned[partition]})
 
     def expect_identity(self, partition: str, identity: Any) -> None:
-        from kafka.errors import KafkaError
-
         tps = self._unsought[partition]
         ids = self._identity.restore(partition, identity, tps)
         try:
             self._check_identity(ids, {tp: self._begins[tp] for tp in tps})
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             self._tolerate(error)
             self._await_assignment()
             raise PartitionsLost from None
@@ -420,8 +409,6 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return True
 
     def _commit(self, offsets: dict[Any, Any]) -> bool:
-        from kafka import errors
-
         late: Exception = errors.KafkaTimeoutError("no time is left")
         for seconds in self._deadline.timeouts(_COMMIT, _COMMIT_TRY):
             self._check_generation()
@@ -443,12 +430,10 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return False
 
     def committed(self) -> dict[str, CommittedOffsets]:
-        from kafka.errors import KafkaError
-
         try:
             self._open()
             return self._committed(self._group_partitions(self._all_partitions()))
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             if not self._last_contact and isinstance(error, TimeoutError):
                 raise SourceError(f"{self.name}: {error}") from None
             self._tolerate(error)
@@ -500,9 +485,5 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         self._disconnect()
 
     def _disconnect(self) -> None:
-        from kafka.errors import KafkaError
-
         consumer, self._consumer, self._is_subscribed = self._consumer, None, False
-        if consumer is not None:
-            with contextlib.suppress(KafkaError):
-                consumer.close(autocommit=False, timeout_ms=1000)
+        close_quietly(consumer, autocommit=False, timeout_ms=1000)

@@ -13,7 +13,7 @@ import msgspec
 
 from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.stream.kafka.client import ClientSettings, connect
-from fwonline.stream.kafka.compat import Metadata, kafka_python
+from fwonline.stream.kafka.compat import Metadata, errors, kafka_python
 
 __all__ = ["TopicIdentity", "messages_at", "partition_name"]
 
@@ -197,8 +197,6 @@ def messages_at(
     TimeoutError
         When the brokers did not answer in time.
     """
-    from kafka.errors import KafkaError
-
     deadline = clock.monotonic() + seconds
     options = {
         "bootstrap_servers": bootstrap_servers,
@@ -224,7 +222,7 @@ def messages_at(
                 if (consumer.position(tp, timeout_ms=0) or 0) > offsets[tp]:
                     found[tp] = None
             consumer.pause(*found)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         raise TimeoutError(f"no answer from {','.join(bootstrap_servers)}: {error}") from None
     finally:
         consumer.close(autocommit=False, timeout_ms=1000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time as clock
 from collections.abc import Sequence
@@ -10,9 +9,9 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import MergeTopic
-from fwonline.stream.kafka.client import ClientSettings, connect
+from fwonline.stream.kafka.client import ClientSettings, close_quietly, connect
 from fwonline.stream.kafka.co_partitions import GroupPartitions, group_partitions
-from fwonline.stream.kafka.compat import kafka_python
+from fwonline.stream.kafka.compat import errors, kafka_python
 from fwonline.stream.kafka.identity import partition_name
 
 __all__ = ["KafkaMergeTopic"]
@@ -72,8 +71,6 @@ class KafkaMergeTopic(MergeTopic):
         self._counted: dict[int, int] = {}  # by partition of this topic, the offset up to which refusals were counted
 
     def publish(self, partition: str, offset: int, document: bytes) -> None:
-        from kafka.errors import KafkaError
-
         try:
             if self._producer is None:
                 self._producer, _ = connect(
@@ -85,12 +82,10 @@ class KafkaMergeTopic(MergeTopic):
                 )
             headers = [("offset", str(offset).encode())]
             self._producer.send(self.topic, key=partition.encode(), value=document, headers=headers).get(self.timeout)
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             raise SourceError(f"{self.topic}: the model of {partition} was not taken: {error}") from None
 
     def latest(self) -> dict[str, tuple[int, bytes]]:
-        from kafka.errors import KafkaError
-
         try:
             if self._consumer is None:
                 self._connect()
@@ -103,7 +98,7 @@ class KafkaMergeTopic(MergeTopic):
                 for records in self._consumer.poll(timeout_ms=200).values():
                     for record in records:
                         self._take(record)
-        except (KafkaError, TimeoutError):
+        except (errors.KafkaError, TimeoutError):
             self._disconnect()  # what is known is better than nothing; the next call starts anew
         return self._documents
 
@@ -168,18 +163,10 @@ class KafkaMergeTopic(MergeTopic):
         self._has_looked_up = True
 
     def _disconnect(self) -> None:
-        from kafka.errors import KafkaError
-
         consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            with contextlib.suppress(KafkaError):
-                consumer.close(autocommit=False, timeout_ms=1000)
+        close_quietly(consumer, autocommit=False, timeout_ms=1000)
 
     def close(self) -> None:
-        from kafka.errors import KafkaError
-
         self._disconnect()
         producer, self._producer = self._producer, None
-        if producer is not None:
-            with contextlib.suppress(KafkaError):
-                producer.close(timeout=1.0)
+        close_quietly(producer, timeout=1.0)

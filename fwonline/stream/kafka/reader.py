@@ -12,7 +12,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.kafka.client import ClientSettings, addresses, connect
-from fwonline.stream.kafka.compat import kafka_python, patch_consumer
+from fwonline.stream.kafka.compat import errors, kafka_python, patch_consumer
 from fwonline.stream.kafka.identity import TopicIdentity, messages_at, partition_name
 from fwonline.stream.records import RecordLayout, listed
 
@@ -227,26 +227,22 @@ class KafkaReader:
 
     def _permanent(self, error: Exception) -> SourceError | None:
         """Return what to raise for an error that waiting does not cure, else None."""
-        from kafka.errors import AuthorizationError, LogTruncationError, OffsetOutOfRangeError, UnsupportedCodecError
-
-        if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
+        if isinstance(error, (errors.OffsetOutOfRangeError, errors.LogTruncationError)):
             return SourceError(
                 f"{self.name}: a message that is due is not on the broker, deleted before it was read or lost: {error}"
             )
-        if isinstance(error, AuthorizationError):
+        if isinstance(error, errors.AuthorizationError):
             return SourceError(f"{self.name}: not allowed: {self.client.hide(error)}")
-        if isinstance(error, UnsupportedCodecError):
+        if isinstance(error, errors.UnsupportedCodecError):
             return SourceError(f'{self.name}: {error}: pip install "fwonline[kafka]" brings every codec')
         return None
 
     def _ask(self, question: Callable[..., dict], partitions: list[Any], deadline: float) -> dict[Any, int]:
-        from kafka.errors import RetriableError
-
         while True:
             self._stop_if_closed()
             try:
                 return question(partitions, timeout_ms=1000)
-            except RetriableError as error:
+            except errors.RetriableError as error:
                 if clock.monotonic() > deadline:
                     raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}: {error}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,8 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
-from fwonline.stream.kafka.client import ClientSettings, Deadline, addresses, connect
-from fwonline.stream.kafka.compat import kafka_python
+from fwonline.stream.kafka.client import ClientSettings, Deadline, addresses, close_quietly, connect
+from fwonline.stream.kafka.compat import errors, kafka_python
 from fwonline.stream.kafka.transactions import KafkaTransaction, producer_defaults
 from fwonline.stream.sinks import _plain
 
@@ -102,8 +101,6 @@ class KafkaSink(Sink):
         return key.encode() if isinstance(key, str) else self._to_json(key)
 
     def write(self, record: dict[str, Any]) -> None:
-        from kafka.errors import KafkaError
-
         if self._transaction is not None:
             if (producer := self._transaction.producer()) is None:
                 return
@@ -113,7 +110,7 @@ class KafkaSink(Sink):
         key, value, headers = self._message(record)
         try:
             sent = self._producer.send(self.topic, value=value, key=key, headers=headers)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._fail(error)
             return
         sent.add_errback(self._record_failure)
@@ -165,15 +162,13 @@ class KafkaSink(Sink):
             self._fail(self._failure)
 
     def _await_acknowledgements(self) -> None:
-        from kafka.errors import KafkaError, KafkaTimeoutError
-
-        late: Exception = KafkaTimeoutError("no time is left")
+        late: Exception = errors.KafkaTimeoutError("no time is left")
         for seconds in self._deadline.timeouts(self.timeout, self._FLUSH_TRY):
             try:
                 self._producer.flush(seconds)
-            except KafkaTimeoutError as error:
+            except errors.KafkaTimeoutError as error:
                 late = error
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 late = error
                 break
             else:
@@ -188,8 +183,6 @@ class KafkaSink(Sink):
         SourceError
             When something written before was not delivered.
         """
-        from kafka.errors import KafkaError
-
         producer = self._producer
         if producer is None or self._transaction is not None:  # which closes its producer itself
             return
@@ -198,9 +191,8 @@ class KafkaSink(Sink):
             self.flush(durable=True)
         finally:
             self._producer = None
-            with contextlib.suppress(KafkaError):  # flush has raised it
-                # What could not be sent is not waited for a second time.
-                producer.close(timeout=0 if self._failure is not None else 1.0)
+            # What could not be sent is not waited for a second time.
+            close_quietly(producer, timeout=0 if self._failure is not None else 1.0)
 
 
 class KafkaDeadLetterSink(KafkaSink):

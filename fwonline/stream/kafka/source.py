@@ -11,6 +11,7 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
+from fwonline.stream.kafka.compat import errors
 from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, one_of
 from fwonline.stream.records import RecordLayout, listed
 
@@ -240,7 +241,6 @@ class KafkaSource(KafkaReader, Source):
         """Return the next messages by partition, none if there are none yet, and None at the stream's end."""
         if self._closed or (self._stops is not None and not self._unfinished):
             return None
-        from kafka.errors import KafkaError
 
         self._in_use = True
         try:
@@ -253,7 +253,7 @@ class KafkaSource(KafkaReader, Source):
             self._note_batch(batch)
             if clock.monotonic() - self._maintained > self._maintenance_every:
                 self._maintain()
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             if (permanent := self._permanent(error)) is not None:
                 raise permanent from None
             self._tolerate(error)
@@ -331,9 +331,7 @@ class KafkaSource(KafkaReader, Source):
         if consumer is None:
             return
         if self.group is not None and self._failures == 0:
-            from kafka.errors import KafkaError
-
-            with contextlib.suppress(KafkaError):  # dashboards will show the lag of a few seconds ago
+            with contextlib.suppress(errors.KafkaError):  # dashboards will show the lag of a few seconds ago
                 consumer.commit(self._group_offsets(), timeout_ms=1000)
         consumer.close(autocommit=False, timeout_ms=1000)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 import time
@@ -12,8 +11,8 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import PartitionsLost
-from fwonline.stream.kafka.client import ClientSettings, Deadline, connect
-from fwonline.stream.kafka.compat import kafka_python
+from fwonline.stream.kafka.client import ClientSettings, Deadline, close_quietly, connect
+from fwonline.stream.kafka.compat import errors, kafka_python
 
 __all__ = ["KafkaTransaction", "producer_defaults"]
 
@@ -77,8 +76,6 @@ class KafkaTransaction:
         SourceError
             When no transaction could be begun for too long.
         """
-        from kafka.errors import KafkaError
-
         if self._has_failed:
             return None
         try:
@@ -87,7 +84,7 @@ class KafkaTransaction:
             if not self._has_begun:
                 self._producer.begin_transaction()
                 self._has_begun = True
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             self._discard()
             if not self.tolerates(error):
                 raise SourceError(f"{self.group}: no transaction could be begun: {self.client.hide(error)}") from None
@@ -137,8 +134,6 @@ class KafkaTransaction:
 
         Brokers end a transaction that takes too long, as when its worker was frozen; and they may be away for a while.
         """
-        from kafka import errors
-
         temporary = (
             TimeoutError,
             errors.RetriableError,
@@ -171,8 +166,6 @@ class KafkaTransaction:
         SourceError
             When that has been so for too long.
         """
-        from kafka.errors import KafkaError
-
         producer = self.producer()
         if producer is None:
             self.abort()
@@ -182,7 +175,7 @@ class KafkaTransaction:
             self._within_time(producer.commit_transaction)
             self._has_begun = False
             self._last_failure = -math.inf
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             if isinstance(error, TimeoutError):  # brokers that do not answer cannot be told to abort
                 self._discard()
             self.abort()
@@ -192,14 +185,12 @@ class KafkaTransaction:
 
     def abort(self) -> None:
         """Take back what was written since the last commit."""
-        from kafka.errors import KafkaError
-
         has_begun, self._has_begun, self._has_failed = self._has_begun, False, False
         if not has_begun:
             return
         try:
             self._within_time(self._producer.abort_transaction)
-        except (KafkaError, TimeoutError):  # fenced, or the brokers are away: they abort it after its timeout
+        except (errors.KafkaError, TimeoutError):  # fenced, or the brokers are away: they abort it after its timeout
             self._discard()
         else:
             self._notify_sinks()
@@ -209,12 +200,8 @@ class KafkaTransaction:
             callback()
 
     def _discard(self) -> None:
-        from kafka.errors import KafkaError
-
         producer, self._producer, self._has_begun, self._has_failed = self._producer, None, False, False
-        if producer is not None:
-            with contextlib.suppress(KafkaError):
-                producer.close(timeout=0)
+        close_quietly(producer, timeout=0)
         self._notify_sinks()
 
     def close(self) -> None:
