@@ -33,13 +33,13 @@ class JSONLinesSource(FileSource):
     time
         The field that holds the event time: seconds since the epoch or an ISO 8601 date.
     features
-        The only features that may occur; a line with another field is rejected. None: any.
+        The only features that may occur; a record with another field is rejected. None: any.
     drop
         Fields to leave out.
     require_target
-        Whether a line without its target (absent or null) is rejected. If not, it is a question.
+        Whether a record without its target (absent or null) is rejected. If not, it is a question.
     name
-        What the file is called in messages; by default its path.
+        The file's name in messages; by default its path.
 
     Raises
     ------

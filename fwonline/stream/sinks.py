@@ -1,4 +1,4 @@
-"""Where results go: JSON lines, CSV, a function."""
+"""Sinks: JSON lines, CSV, a function."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CRLF = "\r\n"
 
 
 class FileSink(Sink):
-    """A sink of lines in a file, which a resumed run takes up where its checkpoint left it.
+    """A sink of lines in a file, which a resumed run continues from its checkpoint.
 
     The position is a number of bytes. The file is opened at once, so that a path that cannot be written is known before
-    the stream starts, but what an older run left in it goes only with the first `write` or `flush`: a run that ends
+    the stream starts, but what an older run left in it is removed only by the first `write` or `flush`: a run that ends
     before it begins destroys nothing.
 
     Parameters
@@ -59,7 +59,7 @@ class FileSink(Sink):
             self._file.truncate(0)
         if end := self._file.seek(0, os.SEEK_END):
             self._file.seek(end - 1)
-            if self._file.read(1) != b"\n":  # a line that a killed run left torn shall not swallow ours
+            if self._file.read(1) != b"\n":  # a torn line of a killed run must not absorb ours
                 self._file.write(b"\n")
 
     def write(self, record: dict[str, Any]) -> None:
@@ -108,17 +108,7 @@ class JSONLinesSink(FileSink):
     NumPy's numbers and arrays are written as numbers and lists, NaN and infinities as null, which is all JSON has for
     them, bytes in base 64, and what JSON has no form for as its `str`.
 
-    Parameters
-    ----------
-    path
-        The file to write.
-    append
-        Whether to keep what the file holds, and write behind it.
-
-    Raises
-    ------
-    OSError
-        When the file cannot be written.
+    `path` and `append` are those of `FileSink`.
 
     Examples
     --------
@@ -139,7 +129,7 @@ class JSONLinesSink(FileSink):
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
         super().__init__(path, append=append)
-        self._to_json = msgspec.json.Encoder(enc_hook=_plain).encode
+        self._to_json = msgspec.json.Encoder(enc_hook=plain).encode
 
     def _encode(self, record: dict[str, Any]) -> bytes:
         return self._to_json(record) + b"\n"
@@ -153,18 +143,13 @@ class CSVSink(FileSink):
 
     Parameters
     ----------
-    path
-        The file to write.
+    path, append
+        As for `FileSink`.
     fields
-        The columns; by default those of the file's header where the run goes on with a file, else those of the first
-        record.
-    append
-        Whether to keep what the file holds, and write behind it.
+        The columns; by default those of the file's header if there is one, else those of the first record.
 
     Raises
     ------
-    OSError
-        When the file cannot be written.
     ValueError
         On `write`, when a record has a field that is no column.
 
@@ -226,7 +211,7 @@ class CallbackSink(Sink):
     function
         Called with the record, a dict of its own.
     name
-        What the sink is called in messages; by default the function's name.
+        The sink's name in messages; by default the function's name.
 
     Examples
     --------
@@ -248,7 +233,7 @@ class CallbackSink(Sink):
         self.function(dict(record))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
         return value.tolist()
     return str(value)

@@ -41,7 +41,7 @@ class SVMLightSource(FileSource):
     require_target
         Whether a row without a label is rejected. If not, it is a question.
     name
-        What the file is called in messages; by default its path.
+        The file's name in messages; by default its path.
 
     Raises
     ------

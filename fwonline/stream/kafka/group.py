@@ -33,38 +33,34 @@ _REBALANCE = 5.0  # for the group to assign partitions after it refused a commit
 class KafkaGroupSource(KafkaReader, GroupSource):
     """The messages of Kafka topics for one worker of a consumer group.
 
-    The group's coordinator, a broker, decides who reads which partition. Each worker uses a source of its own with the
-    same `group`. The group's committed offsets are the truth about where a partition stands, and the metadata committed
-    with each says which state had learned what came before: see `fwonline.loop.GroupLoop`.
+    The coordinator, a broker, assigns the partitions. Each worker has a source of its own with the same `group`.
+    The group's committed offsets are the truth about a partition's position, and the metadata committed with each name
+    the state that had learned what came before: see `fwonline.loop.GroupLoop`.
 
     Parameters
     ----------
-    topics, bootstrap_servers, target
+    topics, bootstrap_servers, target, key, time, features, drop, require_target, decode, gaps, timeout, patience, name
         As for `KafkaSource`.
     group
         The name of the consumer group. It belongs to one model: another model takes another group.
-    key, time, features, drop, require_target, decode, gaps, timeout, patience, name
-        As for `KafkaSource`.
     start
-        Where to begin in a partition of which the group has no offset: `"earliest"` or `"latest"`. A partition added to
-        a topic later is read from its beginning in the first case alone.
+        Where to begin in a partition without a committed offset: `"earliest"` or `"latest"`. A partition added to a
+        topic later is read from its beginning in the first case alone.
     end
         `"never"`, or `"latest"`: the group stops where the topics ended when this worker began.
     co_partitioned
-        Whether the partitions of one number, one of each topic, are one partition to the group, with one model and one
-        table of waiting questions: `questions[3]` and `answers[3]` are `questions+answers[3]`. That is for questions
-        and answers on topics of their own, written with the same keys; name the questions' topic first. The topics must
-        have the same number of partitions, and all members of the group this setting, the same topics and their order.
-        A topic waits while another one has older messages to read, by their timestamps, so that none runs ahead of the
-        others by more than one look brings (`max_poll_records`, 500) when there is much to catch up with. That is no
-        order: an answer may come before its question (`max_early`), and learning a partition again from its beginning,
-        which takes every message exactly once too, may mix the topics differently and end with another model. Where
-        partitions were added to one of the topics alone, or the group tears apart what belongs together, nothing is
-        learned of it, and after `timeout` seconds the stream ends with an error.
+        Whether the partitions of one number, one of each topic, are one partition of the group, with one model and one
+        table of waiting questions: `questions[3]` and `answers[3]` are `questions+answers[3]`. The topics have the same
+        number of partitions, are written with the same keys, and are named in the same order by all members, the
+        questions first. A topic is paused while another one has older messages to read, by their timestamps, so that
+        none runs ahead by more than one poll returns (`max_poll_records`, 500). That is no order: an answer may come
+        before its question (`max_early`), and learning a partition again may mix the topics differently and end with
+        another model. If partitions were added to one topic alone, or the group assigns a part of them, nothing is
+        learned, and after `timeout` seconds the stream ends with an error.
     client
         Further settings for kafka-python's consumer, as for `KafkaSource`: among them `session_timeout_ms`, after which
-        a worker that says nothing is taken for dead (45 s by default), and `max_poll_interval_ms`, within which a
-        worker must come back for more (5 minutes).
+        a silent worker loses its partitions (45 s by default), and `max_poll_interval_ms`, within which a worker must
+        poll again (5 minutes).
 
     Attributes
     ----------

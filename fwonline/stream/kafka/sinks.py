@@ -14,7 +14,7 @@ from fwonline.stream.base import Sink
 from fwonline.stream.kafka.client import ClientSettings, Deadline, addresses, close_quietly, connect
 from fwonline.stream.kafka.compat import errors, kafka_python
 from fwonline.stream.kafka.transactions import KafkaTransaction, producer_defaults
-from fwonline.stream.sinks import _plain
+from fwonline.stream.sinks import plain
 
 __all__ = ["KafkaDeadLetterSink", "KafkaSink"]
 
@@ -42,7 +42,7 @@ class KafkaSink(Sink):
     timeout
         Seconds within which the brokers must acknowledge what is flushed.
     name
-        What the sink is called in messages; by default the topic.
+        The sink's name in messages; by default the topic.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class KafkaSink(Sink):
         self.name = topic if name is None else name
         self._kafka = kafka_python()
         self.client = ClientSettings(client, self._kafka.KafkaProducer.DEFAULT_CONFIG)
-        self._to_json = msgspec.json.Encoder(enc_hook=_plain).encode
+        self._to_json = msgspec.json.Encoder(enc_hook=plain).encode
         self._producer: Any = None
         self._transaction: KafkaTransaction | None = None
         self._unacknowledged = 0
@@ -206,10 +206,8 @@ class KafkaDeadLetterSink(KafkaSink):
     ----------
     topic
         Where to write; by custom the source's topic with `.dlq` behind.
-    bootstrap_servers
-        `host:port` of one or several brokers, as a list or with commas between.
-    key, client, timeout, name
-        As in `KafkaSink`.
+    bootstrap_servers, key, client, timeout, name
+        As for `KafkaSink`.
 
     Examples
     --------

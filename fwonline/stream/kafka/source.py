@@ -1,4 +1,4 @@
-"""Streams that come from Kafka."""
+"""Kafka topics read by one process, from offsets in its checkpoint."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ __all__ = ["KafkaSource"]
 class KafkaSource(KafkaReader, Source):
     """The messages of Kafka topics, each read once, from offsets that the run itself keeps.
 
-    Partitions are assigned and sought by this source; no consumer group shares them out. The position, a mapping of
-    topic to partition to the offset of the next message, belongs into the run's checkpoint: a source that seeks it goes
-    on with exactly the next message of every partition. The order within a partition is Kafka's; between partitions
-    there is none.
+    This source assigns partitions to itself, without a consumer group. The position, a mapping of topic to partition to
+    the offset of the next message, belongs into the run's checkpoint: a source that seeks it goes on with exactly the
+    next message of every partition. The order within a partition is Kafka's; between partitions there is none.
 
     A message's value is a JSON object, unless `decode` says otherwise; its key, timestamp and headers become the
-    sample's. A message that cannot be read is rejected with its bytes untouched. A tombstone (a message without a
+    sample's. A message that cannot be read is rejected with its bytes unchanged. A tombstone (a message without a
     value) is no sample: it is counted in `n_tombstones` and passed over. Offsets are checked: one that comes twice or
     is missing ends the stream with an error, unless `gaps="allow"`.
 
-    Topics are known by their ids, or where brokers tell none (before 2.8), by the last message that was read of each
-    partition. Both go into the run's checkpoint (`identity`): a topic that was deleted and made anew is refused,
+    Topics are recognised by their ids, or if brokers have none (before 2.8), by the last message that was read of each
+    partition. Both go into the run's checkpoint (`identity`): a topic that was deleted and created again is refused,
     however many messages it has.
 
     The stream waits for a broker that is away and goes on when it is back. `close` may be called from a signal handler
@@ -44,29 +43,22 @@ class KafkaSource(KafkaReader, Source):
         One topic or several.
     bootstrap_servers
         `host:port` of one or several brokers, as a list or with commas between.
-    target
-        The field that holds the target. None: every sample is a question.
+    target, features, drop, require_target
+        As for `JSONLinesSource`.
     key
-        The field that joins a question to its later answer. None: the message's key, as text where it is UTF-8.
+        The field that joins a question to its later answer. None: the message's key, as text if it is UTF-8.
     time
         The field that holds the event time: seconds since the epoch or an ISO 8601 date. None: the message's timestamp.
-    features
-        The only features that may occur; a message with another field is rejected. None: any.
-    drop
-        Fields to leave out.
-    require_target
-        Whether a message without its target (absent or null) is rejected. If not, it is a question.
     partitions
         The partitions to read, of every topic. None: all, and those added while the stream runs.
     start
-        Where to begin in a partition no position speaks of: `"earliest"` or `"latest"`. A partition that was added to a
+        Where to begin in a partition without a position: `"earliest"` or `"latest"`. A partition that was added to a
         topic after the position was taken is read from its beginning.
     end
         `"never"`, or `"latest"`: stop where the topics ended when reading began.
     decode
-        `"json"`, which is also what None means, `"msgpack"`, or a function: `decode(value, headers)` gives the
-        message's fields as a dict; `value` is bytes, `headers` a tuple of `(name, bytes)` pairs. What it raises rejects
-        the message.
+        `"json"` (also None), `"msgpack"`, or a function: `decode(value, headers)` returns the message's fields as a
+        dict; `value` is bytes, `headers` a tuple of `(name, bytes)` pairs. What it raises rejects the message.
     gaps
         `"error"`: every offset must be there. `"allow"`: offsets may be missing, as is normal in compacted topics and
         in those written by transactions. One that comes twice is an error in any case.
@@ -82,7 +74,7 @@ class KafkaSource(KafkaReader, Source):
     patience
         Seconds that the brokers may be silent later, before the stream gives up.
     name
-        What the stream is called in messages; by default the topics.
+        The stream's name in messages; by default the topics.
 
     Attributes
     ----------
@@ -107,9 +99,6 @@ class KafkaSource(KafkaReader, Source):
     >>> source.position
     {'clicks': {'0': 17, '1': 4}}
 
-    References
-    ----------
-    .. [1] `kafka-python <https://kafka-python.readthedocs.io>`_.
     """
 
     _remedy = (
