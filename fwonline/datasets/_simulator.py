@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from river.datasets import base
 
-__all__ = ["SAMPLES", "TRUTH", "Simulator", "require"]
+__all__ = ["SAMPLES", "TRUTH", "DriftingSimulator", "Simulator", "require", "samples"]
 
 _CELLS = 1 << 16  # numbers in a chunk: large enough for vectorised drawing, small enough to stay in cache
 SAMPLES, TRUTH = 0, 1  # what a random stream is for: part of its key, so that the two never meet
@@ -20,6 +20,18 @@ SAMPLES, TRUTH = 0, 1  # what a random stream is for: part of its key, so that t
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
+
+
+def samples(X: Any, y: np.ndarray | None, keys: Iterable[Any]) -> Iterator[tuple[dict, Any]]:
+    """Yield the rows of a dense or CSR matrix as dicts, with their targets; `keys` name the columns of a dense one."""
+    targets = itertools.repeat(None) if y is None else y.tolist()
+    if scipy.sparse.issparse(X):
+        indices, values, ends = X.indices.tolist(), X.data.tolist(), X.indptr.tolist()
+        for (a, b), target in zip(itertools.pairwise(ends), targets, strict=False):
+            yield dict(zip(indices[a:b], values[a:b], strict=True)), target
+    else:
+        for row, target in zip(X.tolist(), targets, strict=False):
+            yield dict(zip(keys, row, strict=True)), target
 
 
 class Simulator(base.SyntheticDataset):
@@ -66,19 +78,8 @@ class Simulator(base.SyntheticDataset):
         """
         require(n >= 0, f"a stream starts at sample 0, not at {n}")
         first, skip = divmod(n, self._rows)
-        samples = itertools.chain.from_iterable(itertools.starmap(self._dicts, self._chunks(first)))
-        return itertools.islice(samples, skip, None)
-
-    def _dicts(self, X: Any, y: np.ndarray | None) -> Iterator[tuple[dict, Any]]:
-        targets = itertools.repeat(None) if y is None else y.tolist()
-        if scipy.sparse.issparse(X):
-            indices, values, ends = X.indices.tolist(), X.data.tolist(), X.indptr.tolist()
-            for (a, b), target in zip(itertools.pairwise(ends), targets, strict=False):
-                yield dict(zip(indices[a:b], values[a:b], strict=True)), target
-        else:
-            keys = self._keys
-            for row, target in zip(X.tolist(), targets, strict=False):
-                yield dict(zip(keys, row, strict=True)), target
+        chunks = (samples(X, y, self._keys) for X, y in self._chunks(first))
+        return itertools.islice(itertools.chain.from_iterable(chunks), skip, None)
 
     def to_arrays(self, n: int) -> tuple[Any, np.ndarray | None]:
         """Return the first `n` samples as arrays: the same numbers as the iteration gives.
@@ -100,3 +101,21 @@ class Simulator(base.SyntheticDataset):
         X = stack([X for X, _ in parts])[:n]
         targets = [y for _, y in parts if y is not None]
         return X, np.concatenate(targets)[:n] if targets else None
+
+
+class DriftingSimulator(Simulator):
+    """A simulator whose truth changes every `drift_every` samples, in a straight line over `drift_width` of them."""
+
+    def _set_drift(self, every: int | None, width: int) -> None:
+        require(every is None or every >= 1, f"drift_every must be None or at least 1, not {every}")
+        require(0 <= width <= (every or 0), f"drift_width must lie in 0 .. drift_every={every or 0}, not be {width}")
+        self.drift_every = every
+        self.drift_width = width
+
+    def _phases(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How many changes began by samples `t`, and how much of the truth before the last is still in force."""
+        if self.drift_every is None:
+            return np.zeros_like(t), np.zeros(t.shape)
+        k, age = np.divmod(t, self.drift_every)
+        old_part = np.maximum(1.0 - (age + 1.0) / (self.drift_width + 1.0), 0.0)
+        return k, np.where(k > 0, old_part, 0.0)

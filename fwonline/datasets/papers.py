@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from river.datasets import base
 
+from fwonline.datasets._simulator import samples
 from fwonline.exceptions import SourceError
 
 __all__ = ["PAPERS", "Paper", "PaperDataset", "load"]
@@ -23,36 +23,20 @@ Arrays = tuple[Any, np.ndarray]
 
 @dataclass(frozen=True)
 class Paper:
-    """What is known of one data set without opening it.
-
-    Parameters
-    ----------
-    title
-        What it is, in a line.
-    read
-        Reads the arrays of an opened archive, given the path, the archive and the name of a split.
-    task
-        Kind of target, as river calls it.
-    shape
-        Samples and features.
-    sparse
-        Whether `X` is CSR.
-    splits
-        Names of the parts that can be asked for; the first is what is read when none is named.
-    keys
-        Names of the features; None where they are counted from 0.
-    n_classes
-        Number of classes.
-    """
+    """What is known of one data set without opening it."""
 
     title: str
+    #: Reads the arrays, given the path, the opened archive and the name of a split.
     read: Callable[[pathlib.Path, Mapping[str, np.ndarray], str], Arrays]
     task: str
+    #: Samples and features.
     shape: tuple[int, int]
     sparse: bool = False
+    #: The first split is the default.
     splits: tuple[str, ...] = ("all",)
+    #: Names of the features; None if they are counted from 0.
     keys: tuple[str, ...] | None = None
-    n_classes: int | None = field(default=None)
+    n_classes: int | None = None
 
 
 def _breast_cancer(path: pathlib.Path, arrays: Mapping[str, np.ndarray], split: str) -> Arrays:
@@ -119,12 +103,7 @@ PAPERS: dict[str, Paper] = {
         n_classes=10,
     ),
     "movielens_100k": Paper(
-        "Ratings of films, 1 to 5",
-        _movielens,
-        base.REG,
-        (100_000, 2),
-        splits=("all", *_FOLDS),
-        keys=("user", "item"),
+        "Ratings of films, 1 to 5", _movielens, base.REG, (100_000, 2), splits=("all", *_FOLDS), keys=("user", "item")
     ),
 }
 
@@ -202,12 +181,8 @@ class PaperDataset(base.FileDataset):
 
     Parameters
     ----------
-    name
+    name, split, directory
         As for `load`.
-    split
-        As for `load`.
-    directory
-        Folder of the archives; by default what the environment variable `FWONLINE_DATA` says.
 
     Examples
     --------
@@ -250,10 +225,6 @@ class PaperDataset(base.FileDataset):
 
     def __iter__(self) -> Iterator[tuple[dict, Any]]:
         X, y = load(self.name, self.split, self.directory)
-        if scipy.sparse.issparse(X):
-            for (a, b), target in zip(itertools.pairwise(X.indptr.tolist()), y.tolist(), strict=True):
-                yield dict(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True)), target
-        else:
-            keys = PAPERS[self.name].keys or range(X.shape[1])
-            for row, target in zip(X, y.tolist(), strict=True):
-                yield dict(zip(keys, row.tolist(), strict=True)), target
+        keys = PAPERS[self.name].keys or range(X.shape[1])
+        for start in range(0, len(y), 1024):  # a list of all rows would take much memory
+            yield from samples(X[start : start + 1024], y[start : start + 1024], keys)

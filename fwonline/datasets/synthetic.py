@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse
 from river.datasets import base
 
-from fwonline.datasets._simulator import TRUTH, Simulator, require
+from fwonline.datasets._simulator import TRUTH, DriftingSimulator, Simulator, require
 
 __all__ = ["AdversarialLinear", "LowRankRatings", "SparseLinear"]
 
 
-class SparseLinear(Simulator):
+class SparseLinear(DriftingSimulator):
     r"""Sparse linear regression or classification whose true weights drift.
 
     Features are standard normal, each present with probability `density` (absent ones are 0 and not in the dict).
@@ -89,11 +89,7 @@ class SparseLinear(Simulator):
         require(0 < density <= 1, f"density must lie in (0, 1], not be {density}")
         require(radius > 0, f"radius must be positive, not {radius}")
         require(noise >= 0, f"noise must be at least 0, not {noise}")
-        require(drift_every is None or drift_every >= 1, f"drift_every must be None or at least 1, not {drift_every}")
-        require(
-            0 <= drift_width <= (drift_every or 0),
-            f"drift_width must lie in 0 .. drift_every={drift_every or 0}, not be {drift_width}",
-        )
+        self._set_drift(drift_every, drift_width)
         require(0 < drift_fraction <= 1, f"drift_fraction must lie in (0, 1], not be {drift_fraction}")
         super().__init__(
             task=base.BINARY_CLF if classification else base.REG,
@@ -107,8 +103,6 @@ class SparseLinear(Simulator):
         self.density = density
         self.radius = radius
         self.noise = noise
-        self.drift_every = drift_every
-        self.drift_width = drift_width
         self.drift_fraction = drift_fraction
         self._start(seed)
         self._keys = range(n_features)
@@ -152,30 +146,20 @@ class SparseLinear(Simulator):
             Shape (n_features,): the weight of feature `j` at place `j`.
         """
         require(t >= 0, f"samples are counted from 0, not from {t}")
-        k, old_part = self._phase(t)
+        k, old_part = (part[0] for part in self._phases(np.array([t])))
         weights = self._concept(k)
         return weights if old_part == 0 else weights + old_part * (self._concept(k - 1) - weights)
-
-    def _phase(self, t: int) -> tuple[int, float]:
-        """How many changes began by sample `t`, and how much of the weights before the last is still in force."""
-        if self.drift_every is None:
-            return 0, 0.0
-        k, age = divmod(t, self.drift_every)
-        return k, 1 - (age + 1) / (self.drift_width + 1) if k and age < self.drift_width else 0.0
 
     def _draw(self, start: int, n: int, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
         X = rng.standard_normal((n, self.n_features)) if self.density == 1 else self._sparse(n, rng)
         margin = np.empty(n)
-        a = 0
-        while a < n:
-            k, _ = self._phase(start + a)
-            b = n if self.drift_every is None else min(n, (k + 1) * self.drift_every - start)
-            margin[a:b] = X[a:b] @ self._concept(k)
-            moving = min(b, k * (self.drift_every or 0) + self.drift_width - start) if k else a
-            if moving > a:
-                old_part = np.array([self._phase(start + i)[1] for i in range(a, moving)])
-                margin[a:moving] += old_part * (X[a:moving] @ self._concept(k - 1) - margin[a:moving])
-            a = b
+        k, old_part = self._phases(start + np.arange(n))
+        for concept in np.unique(k):
+            a, b = np.searchsorted(k, (concept, concept + 1))
+            margin[a:b] = X[a:b] @ self._concept(concept)
+            if moving := np.count_nonzero(old_part[a:b]):  # the first samples of the concept
+                b = a + moving
+                margin[a:b] += old_part[a:b] * (X[a:b] @ self._concept(concept - 1) - margin[a:b])
         if self.classification:
             return X, margin + self.noise * rng.logistic(size=n) > 0
         return X, margin + self.noise * rng.standard_normal(n)

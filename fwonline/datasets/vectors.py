@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from river.datasets import base
 
-from fwonline.datasets._simulator import TRUTH, Simulator, require
+from fwonline.datasets._simulator import TRUTH, DriftingSimulator, Simulator, require
 
 __all__ = ["BlockCovariance", "GaussianMixture"]
 
 
-class BlockCovariance(Simulator):
+class BlockCovariance(DriftingSimulator):
     r"""Normal vectors whose covariance is block diagonal with unequal blocks of rank one.
 
     `n_blocks` - 1 random cuts divide the features into blocks. Block $b$ of the covariance is
@@ -67,16 +67,10 @@ class BlockCovariance(Simulator):
     ):
         require(1 <= n_blocks <= n_features, f"n_blocks must lie in 1 .. n_features={n_features}, not be {n_blocks}")
         require(noise >= 0, f"noise must be at least 0, not {noise}")
-        require(drift_every is None or drift_every >= 1, f"drift_every must be None or at least 1, not {drift_every}")
-        require(
-            0 <= drift_width <= (drift_every or 0),
-            f"drift_width must lie in 0 .. drift_every={drift_every or 0}, not be {drift_width}",
-        )
+        self._set_drift(drift_every, drift_width)
         super().__init__(task="Covariance estimation", n_features=n_features)
         self.n_blocks = n_blocks
         self.noise = noise
-        self.drift_every = drift_every
-        self.drift_width = drift_width
         self._start(seed)
         self._keys = range(n_features)
         self._width = n_features
@@ -86,14 +80,6 @@ class BlockCovariance(Simulator):
         rng = self._rng(TRUTH, k) if k else self._rng(TRUTH)
         cuts = np.sort(rng.choice(np.arange(1, self.n_features), self.n_blocks - 1, replace=False))
         return np.searchsorted(cuts, np.arange(self.n_features), side="right"), rng.uniform(-1, 1, self.n_features)
-
-    def _phases(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How many changes began by samples `t`, and how much of the covariance before the last is still in force."""
-        if self.drift_every is None:
-            return np.zeros_like(t), np.zeros(t.shape)
-        k, age = np.divmod(t, self.drift_every)
-        old_part = np.maximum(1.0 - (age + 1.0) / (self.drift_width + 1.0), 0.0)
-        return k, np.where(k > 0, old_part, 0.0)
 
     @property
     def covariance(self) -> np.ndarray:
