@@ -9,6 +9,8 @@ import pytest
 from river import checks
 from river import optim as river_optim
 from scipy import sparse
+from support.draws import BlockDraws
+from support.oracles import OwnSquared
 
 from fwonline import losses, optim, sets
 from fwonline.checkpoint import codec
@@ -44,19 +46,6 @@ def exact_search(X, y, w, direction, limit):
     if slope <= 0.0:
         return 0.0
     return min(slope / curvature, limit)
-
-
-class Draws:
-    """The same blocks as the run's."""
-
-    def __init__(self, seed, fraction):
-        self.rng, self.fraction = np.random.default_rng(seed), fraction
-
-    def of(self, outside, count):
-        size = math.ceil(self.fraction * count)
-        if size >= len(outside):
-            return list(outside)
-        return [outside[k] for k in sorted(self.rng.choice(len(outside), size, replace=False, shuffle=False))]
 
 
 def vertices_of(constraint, d):
@@ -149,7 +138,7 @@ SETS = {
 @pytest.mark.parametrize("name", FAMILY)
 def test_iterates_are_those_of_the_pseudocode(name, where, kind, tmp_path):
     X, y, _ = lasso(density=0.5)
-    draws = Draws(4, 0.3) if "randomized" in name else None
+    draws = BlockDraws(4, 0.3) if "randomized" in name else None
     # An exact line search leaves s_t and v_t of a pairwise step equal but for rounding, which then decides the next.
     schedule = ShortStep(10.0) if name == "pairwise" else None
     points, drops = literal(name, X, y, SETS[where], 60, draws, schedule)
@@ -251,7 +240,7 @@ def stored(X, kind, folder):
 @pytest.mark.parametrize("name", FAMILY)
 def test_schedules_are_cut_where_they_would_leave_the_set(name, schedule):
     X, y, radius = lasso(seed=1)
-    draws = Draws(4, 0.3) if "randomized" in name else None
+    draws = BlockDraws(4, 0.3) if "randomized" in name else None
     ball = sets.L1Ball(radius)
     points, _ = literal(name, X, y, ball, 50, draws, schedule)
     seen = []
@@ -366,16 +355,6 @@ def test_reaches_the_best_fixed_point(name, which, where):
     assert best.lower - 1e-9 <= result.fun <= best.upper + result.gap + 1e-9
     assert result.gap <= tol
     assert constraint.contains(result.x)
-
-
-class OwnSquared:
-    """The squared loss as somebody might write it: no compiled form, no known curvature."""
-
-    def __call__(self, y_true, y_pred):
-        return (y_pred - y_true) ** 2
-
-    def gradient(self, y_true, y_pred):
-        return 2.0 * (y_pred - y_true)
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILY if name != "pairwise"])  # ties, see above

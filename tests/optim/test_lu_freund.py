@@ -7,7 +7,8 @@ import pytest
 from river import checks
 from river import optim as river_optim
 from scipy import sparse
-from support.oracles import Draws, Oracle, OwnSquared, SFWOracle, Translated, atom_of
+from support.draws import Draws
+from support.oracles import Oracle, OwnSquared, SFWOracle, Translated, atom_of
 
 from fwonline import optim, sets
 from fwonline.checkpoint import codec

@@ -9,8 +9,7 @@ import abc
 import numpy as np
 
 from fwonline import sets
-
-NOISE_BLOCK = 4096
+from support.draws import Draws
 
 
 class Translated(sets.ConvexSet):
@@ -54,34 +53,6 @@ class OwnSquared:
 
     def mean_func(self, y_pred):
         return y_pred
-
-
-class Draws:
-    """The run's random numbers, in their blocks, and Floyd's algorithm on them."""
-
-    def __init__(self, seed, reserve):
-        self.rng = np.random.default_rng(seed)
-        self.block = max(NOISE_BLOCK, reserve)
-        self.numbers = []
-
-    def need(self, count):
-        """A block that cannot serve what is coming is thrown away whole."""
-        if len(self.numbers) < count:
-            self.numbers = self.rng.random(self.block).tolist()
-
-    def batch(self, n, size, first=None):
-        others = list(range(n))
-        chosen = []
-        if first is not None:
-            # `first` changes places with the last slot, and is no longer among those that are drawn.
-            others[first], others[-1] = others[-1], others[first]
-            others.pop()
-            chosen = [first]
-        picked = []
-        for top in range(len(others) - (size - len(chosen)), len(others)):
-            pick = int(self.numbers.pop(0) * (top + 1))
-            picked.append(top if pick in picked else pick)
-        return chosen + [others[k] for k in picked]
 
 
 def atom_of(constraint, r, w):

@@ -5,13 +5,15 @@ import math
 import numpy as np
 from river import optim as river_optim
 
+from support.draws import NOISE_BLOCK
+
 
 class PairwiseOracle:
     """F is summed from every sample that was ever learned, whenever a slope of it is wanted."""
 
     def __init__(self, constraint, loss, memory, steps, c, seed, d):
         self.constraint, self.loss, self.memory, self.steps = constraint, loss, memory, steps
-        self.noise = iter(np.random.default_rng(seed).random(4096))
+        self.noise = iter(np.random.default_rng(seed).random(NOISE_BLOCK))
         self.w, self.key = np.zeros(d), np.zeros(d)
         self.samples = []  # [x, y, alpha, h, w^i]
         self.c = c * math.sqrt(math.log(1 + d))
