@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
+import io
 
 import numpy as np
 import pytest
 
 from fwonline import optim
-from tools.compare import cli, comparison, names, trees, worker
+from tools.compare import cli, comparison, names, rows, trees, worker
 from tools.compare.names import build, translated
 from tools.compare.record import Record
 
@@ -121,3 +122,30 @@ def test_a_process_takes_the_package_from_the_tree_and_the_tools_from_here(tmp_p
     said, _ = process.communicate(timeout=60)
     assert said.startswith("of another tree")
     assert str(trees.HERE) in said
+
+
+def test_a_row_says_the_time_of_a_unit_and_what_went_wrong(monkeypatch, capsys):
+    monkeypatch.setattr(rows, "ROUND", 1e-4)
+    monkeypatch.setattr(rows, "rows", lambda: [("good", lambda: sum_up), ("bad", lambda: fail)])
+    monkeypatch.setattr("sys.stdin", io.StringIO("good\nbad\ngood\n"))
+    rows.answer()
+    good, bad, again = capsys.readouterr().out.splitlines()
+    assert float(good) > 0.0
+    assert float(again) > 0.0
+    assert bad == "ValueError: no"
+
+
+def sum_up(count: int) -> int:
+    return sum(range(1000 * count))
+
+
+def fail(count: int) -> None:
+    raise ValueError("no")
+
+
+@pytest.mark.slow
+def test_two_trees_are_timed_in_turns(capsys):
+    assert cli.main([str(trees.HERE), "--time", "--rounds", "2", "--only", "kmeans*"]) == 0
+    shown = capsys.readouterr().out
+    assert "kmeans learn_one" in shown
+    assert "medians of 2 rounds" in shown

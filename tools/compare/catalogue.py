@@ -201,9 +201,10 @@ def table(n: int, d: int, seed: int, labels: bool, density: float = 1.0) -> tupl
 
 
 def samples(n: int, d: int, seed: int, labels: bool, density: float = 0.4, fixed: bool = False) -> list[tuple]:
-    """A stream as dicts: names of several types, half of which appear only in the second half, unless ``fixed``."""
+    """A stream as dicts: names of several types, half of which appear only in the second half; ``fixed``: dense,
+    and named by their positions, as sets of a fixed dimension ask."""
     X, y = table(n, d, seed, labels, 1.0 if fixed else density)
-    names = [f"x{j}" if j % 3 else (j if j % 2 else ("pair", j)) for j in range(d)]
+    names = [j if fixed or j % 6 == 3 else (f"x{j}" if j % 3 else ("pair", j)) for j in range(d)]
     found = []
     for i, (row, target) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
         width = d if fixed or 2 * i >= n else d // 2

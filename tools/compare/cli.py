@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tools.bench.report import markdown
-from tools.compare import comparison, trees
+from tools.compare import comparison, timing, trees
 
 __all__ = ["main"]
 
@@ -31,7 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="cases, as in 'online/sfw/*'")
     parser.add_argument("--fresh", action="store_true", help="run the base tree anew, even where its results are kept")
     parser.add_argument("--show", type=int, default=SHOWN, metavar="N", help="differing cases to write out")
+    parser.add_argument("--time", action="store_true", help="time both trees in turns instead; --only names rows")
+    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="with --time: rounds of all rows")
+    parser.add_argument("--cold", action="store_true", help="with --time: compilation from nothing, too (minutes)")
     options = parser.parse_args(arguments)
+    if options.time:
+        return timing.compared(options.base.resolve(), options.only, options.rounds, options.cold)
     found = [_load(path) for path in _results(options.base.resolve(), options.only, options.fresh)]
     cases = comparison.compared(*found)
     return report(cases, options.show)

@@ -370,7 +370,9 @@ def _softmax() -> Iterator[tuple[str, Case]]:
         cut = [(x, classes[int(np.digitize(y, [-0.4, 0.4]))]) for x, y in samples(n, 12, seed, False)]
         return cut
 
-    for o, (s, constraint) in itertools.product(SPREAD, SOFTMAX_SETS.items()):
+    vectors = ("fw", "away", "pairwise", "randomized", "randomized-away", "pairwise-memory")
+    takers = [o for o in (*SPREAD, "fw-harmonic") if o not in vectors]
+    for o, (s, constraint) in itertools.product(takers, SOFTMAX_SETS.items()):
 
         def make(o=OPTIMIZERS[o], s=constraint, most=None):
             return build(linear_model, "FWSoftmax", constraint=s(), optimizer=o(), seed=1, max_names=most)

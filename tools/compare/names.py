@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import typing
 
-__all__ = ["SAME_TO_ROUNDING", "UNNAMED", "build", "find", "read", "same_to_rounding", "translated"]
+__all__ = ["SAME_TO_ROUNDING", "TIMES", "build", "find", "read", "same_to_rounding", "translated"]
 
 #: Parameters: the old name, and the new ones, of which the first that the class takes is used.
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -37,7 +37,7 @@ SPLIT: dict[tuple[str, str, typing.Any], tuple[str, tuple[str, ...]]] = {
 #: 1e-12 of the field's largest entry.
 SAME_TO_ROUNDING: list[tuple[str, str, str]] = []
 #: Fields that are times, which no two runs share.
-UNNAMED = ("elapsed", "rate", "samples_per_second")
+TIMES = ("elapsed", "rate", "samples_per_second")
 
 
 def same_to_rounding(case: str, field: str) -> str | None:
@@ -56,7 +56,7 @@ def find(name: str) -> typing.Any:
     raise AttributeError(f"{name} is in none of {PLACES[name]}")
 
 
-def build(module: typing.Any, name: str, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+def build(module: typing.Any, name: str, /, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
     """Make an object of the class that ``module`` has for ``name``, with parameters under the names it has for them."""
     name, kwargs = translated(module, name, kwargs)
     return getattr(module, name)(*args, **kwargs)

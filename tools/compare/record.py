@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from tools.compare.names import UNNAMED, read
+from tools.compare.names import TIMES, read
 
 __all__ = ["Record", "of_composite", "of_estimator", "of_linear", "of_optimizer", "of_result"]
 
@@ -26,7 +26,7 @@ class Record(dict[str, np.ndarray]):
 
     def put(self, name: str, value: typing.Any) -> None:
         """Keep a value: numbers as they are, a mapping by the order of its keys' text, all else as text."""
-        if value is None or name.rsplit(".", 1)[-1] in UNNAMED:
+        if value is None or name.rsplit(".", 1)[-1] in TIMES:
             return
         if isinstance(value, dict):
             keys = sorted(value, key=repr)

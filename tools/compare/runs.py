@@ -15,7 +15,7 @@ import fwonline
 from fwonline import cluster, covariance, datasets, linear_model, loop, losses, monitors, optim, reco, sets, stream
 from tools.compare.catalogue import LOSSES, OPTIMIZERS, SETS, samples
 from tools.compare.matrices import OF_COMPLETION, OF_COVARIANCE
-from tools.compare.names import UNNAMED, build, find, translated
+from tools.compare.names import TIMES, build, find, translated
 from tools.compare.record import Record, of_linear, of_optimizer
 
 __all__ = ["cases"]
@@ -78,7 +78,7 @@ def _definition(name: str, resumed: bool) -> Record:
         predictions = Path(place) / "predictions.jsonl"
         if predictions.exists():
             lines = [json.loads(line) for line in predictions.read_text().splitlines()]
-            record.put("sink", repr([{k: v for k, v in line.items() if k not in ("time", *UNNAMED)} for line in lines]))
+            record.put("sink", repr([{k: v for k, v in line.items() if k not in ("time", *TIMES)} for line in lines]))
     model = list(model.steps.values())[-1] if isinstance(model, compose.Pipeline) else model
     if hasattr(model, "optimizer"):
         of_linear(record, model)

@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["REFUSED", "all_cases", "run"]
 
 #: The field of a case that raised, with the error's class and message.
-REFUSED = "raised"
+REFUSED = "error"
 
 
 def all_cases() -> Iterator[tuple[str, Callable[[], Record]]]:
