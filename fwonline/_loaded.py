@@ -56,13 +56,7 @@ MOST = 1 << 52
 
 
 def fail(owner: object, name: str, expected: str, found: object = None) -> typing.NoReturn:
-    """Refuse an attribute, or what a few say together.
-
-    Raises
-    ------
-    CheckpointError
-        Always.
-    """
+    """Refuse an attribute, or what a few say together. Raises CheckpointError."""
     shown = f", found {_shown(found)}" if found is not None else ""
     raise CheckpointError(f"the checkpoint's {type(owner).__qualname__}.{name}: expected {expected}{shown}")
 
@@ -288,10 +282,7 @@ def parameters_of(cls: type) -> tuple[str, ...]:
 def rebuilt(owner: typing.Any) -> typing.Any:
     """What the constructor makes of the parameters that were loaded: it checks them as it does everyone's.
 
-    Raises
-    ------
-    CheckpointError
-        Where it refuses them.
+    Raises CheckpointError where it refuses them.
     """
     cls = type(owner)
     parameters = {name: _attribute(owner, name) for name in parameters_of(cls)}  # type: ignore[arg-type]
@@ -387,10 +378,7 @@ _NAMES = (
 def names(owner: object, name: str, values: Iterable[typing.Any]) -> None:
     """See that names are different ones, each equal to itself and to nothing strange.
 
-    Raises
-    ------
-    CheckpointError
-        Where they are not.
+    Raises CheckpointError where they are not.
     """
     found = list(values)
     if not all(_is_name(value, 0) for value in found):

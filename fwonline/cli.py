@@ -6,10 +6,13 @@ Whatever takes long to import is imported by the command that needs it.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import fwonline
 from fwonline._cli import FolderError
@@ -53,12 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.traceback:
             raise
-        print(f"fwonline: {_told(error)}", file=sys.stderr)
+        print(f"fwonline: {_message(error)}", file=sys.stderr)
         return _MISUSED if isinstance(error, DefinitionError | FolderError) else _FAILED
     return _OK
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """An error for the person at the terminal: what happened, and what can be done about it."""
     text = str(error) or repr(error)
     if isinstance(error, DefinitionError) and "\n" in text:
@@ -78,18 +81,8 @@ def _told(error: Exception) -> str:
 def _run(options: argparse.Namespace) -> None:
     from fwonline._cli.run import Options, run
 
-    run(
-        options.definition,
-        Options(
-            limit=options.limit,
-            resume=options.resume,
-            fresh=options.fresh,
-            output=options.output,
-            quiet=options.quiet,
-            allow_write=tuple(options.allow_write),
-            allow_env=tuple(options.allow_env),
-        ),
-    )
+    known = [field.name for field in dataclasses.fields(Options)]
+    run(options.definition, Options(**{name: value for name, value in vars(options).items() if name in known}))
 
 
 def _simulate(options: argparse.Namespace) -> None:
@@ -118,13 +111,10 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text.replace("_", "").replace(",", ""))
+    value = int(text.replace("_", "").replace(",", "")) if re.fullmatch(r"-?[\d_,]+", text) else 0
     if value < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"expected a positive number, found {text!r}")
     return value
-
-
-_positive.__name__ = "positive number"  # what argparse calls it in its error
 
 
 def _figure(text: str) -> Path:
@@ -143,12 +133,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fwonline {fwonline.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    run = commands.add_parser(
-        "run",
-        parents=[common],
-        help="learn from a stream, as a definition says",
-        description="Learn from a stream as a definition (TOML) says, and show how it goes. Ctrl-C stops it cleanly; "
-        "started again, it goes on where it was.",
+    def command(name: str, function: Any, help_text: str, description: str | None = None) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, parents=[common], help=help_text, description=description)
+        added.set_defaults(command=function)
+        return added
+
+    _add_run(command)
+    _add_simulate(command)
+    report = command(
+        *("report", _report, "draw the curves of a run, or of several over one another"),
+        "Draw the curves of a run, or of several over one another (needs matplotlib).",
+    )
+    report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run folder, such as runs/phishing")
+    report.add_argument("--output", type=_figure, metavar="FILE", help=".png, .svg or .pdf (default: RUN/report.png)")
+    command("list", _list, "list the classes that a definition may name")
+    return parser
+
+
+def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
+    run = command(
+        *("run", _run, "learn from a stream, as a definition says"),
+        "Learn from a stream as a definition (TOML) says, and show how it goes. Ctrl-C stops it cleanly; started "
+        "again, it goes on where it was.",
     )
     run.add_argument("definition", type=Path, metavar="DEFINITION.toml")
     run.add_argument("--limit", type=_positive, metavar="N", help="stop after N samples in all, earlier runs included")
@@ -157,50 +163,21 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--fresh", action="store_true", help="start over, in place of the run that was there")
     run.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/NAME)")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    run.add_argument(
-        "--allow-write",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="DIR",
-        help="let sinks and states write below DIR too, not in the run folder alone; may be repeated",
-    )
-    run.add_argument(
-        "--allow-env",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="let ${NAME} be read from the environment in bootstrap_servers and topics of sinks; may be repeated",
-    )
-    run.set_defaults(command=_run)
+    write = "let sinks and states write below DIR too, not in the run folder alone; may be repeated"
+    run.add_argument("--allow-write", action="append", type=Path, default=[], metavar="DIR", help=write)
+    env = "let ${NAME} be read from the environment in bootstrap_servers and topics of sinks; may be repeated"
+    run.add_argument("--allow-env", action="append", default=[], metavar="NAME", help=env)
 
-    simulate = commands.add_parser(
-        "simulate",
-        parents=[common],
-        help="write a simulated stream to a file or a Kafka topic",
-        description="Write a simulated stream (see the list of fwonline.datasets in `fwonline list`).",
+
+def _add_simulate(command: Callable[..., argparse.ArgumentParser]) -> None:
+    simulate = command(
+        *("simulate", _simulate, "write a simulated stream to a file or a Kafka topic"),
+        "Write a simulated stream (see the list of fwonline.datasets in `fwonline list`).",
     )
     simulate.add_argument("name", metavar="NAME", help="a simulator, such as SparseLinear")
-    simulate.add_argument(
-        "--to", required=True, metavar="TARGET", help="FILE.csv, .jsonl or .svm (and .gz), or kafka://host:port/topic"
-    )
+    to = "FILE.csv, .jsonl or .svm (and .gz), or kafka://host:port/topic"
+    simulate.add_argument("--to", required=True, metavar="TARGET", help=to)
     simulate.add_argument("--n", type=_positive, default=10_000, metavar="N", help="how many samples (default: 10,000)")
     simulate.add_argument("--seed", type=int, metavar="S", help="the same seed writes the same stream")
-    simulate.add_argument(
-        "--param", action="append", default=[], metavar="K=V", help="a parameter of the simulator; may be repeated"
-    )
-    simulate.set_defaults(command=_simulate)
-
-    report = commands.add_parser(
-        "report",
-        parents=[common],
-        help="draw the curves of a run, or of two over one another",
-        description="Draw the curves of a run, or of several over one another (needs matplotlib).",
-    )
-    report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run folder, such as runs/phishing")
-    report.add_argument("--output", type=_figure, metavar="FILE", help=".png, .svg or .pdf (default: RUN/report.png)")
-    report.set_defaults(command=_report)
-
-    listing = commands.add_parser("list", parents=[common], help="list the classes that a definition may name")
-    listing.set_defaults(command=_list)
-    return parser
+    param = "a parameter of the simulator; may be repeated"
+    simulate.add_argument("--param", action="append", default=[], metavar="K=V", help=param)

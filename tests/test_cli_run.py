@@ -254,7 +254,7 @@ def test_a_limit_is_a_positive_number(limit, capsys):
     with pytest.raises(SystemExit) as end:
         main(["run", "small.toml", f"--limit={limit}"])
     assert end.value.code == 2
-    assert f"argument --limit: invalid positive number value: '{limit}'" in capsys.readouterr().err
+    assert f"argument --limit: expected a positive number, found '{limit}'" in capsys.readouterr().err
 
 
 def test_definition_errors_are_usage_errors(here, capsys):

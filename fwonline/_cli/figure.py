@@ -68,12 +68,8 @@ class _Panel:
 def draw(runs: Sequence[Path], output: Path) -> None:
     """Draw the curves of `runs` over the samples into `output`, whose ending says how (``.png``, ``.svg``, ``.pdf``).
 
-    Raises
-    ------
-    FolderError
-        When a folder holds no run, or its log no curve.
-    ImportError
-        When matplotlib is not installed.
+    Raises FolderError when a folder holds no run, or its log no curve. Raises ImportError when matplotlib is not
+    installed.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

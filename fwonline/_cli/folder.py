@@ -55,13 +55,7 @@ class RunFolder:
         return self.read_summary().get("state") == "finished"
 
     def refuse_foreign(self) -> None:
-        """Raise where the path is taken by something that no run wrote.
-
-        Raises
-        ------
-        FolderError
-            If so.
-        """
+        """Raise FolderError where the path is taken by something that no run wrote."""
         if self.path.exists() and not self.path.is_dir():
             raise FolderError(f"{self.path}: expected a folder for the run, found a file")
         if self.path.is_dir() and not self.is_run and {entry.name for entry in self.path.iterdir()} - {".lock"}:
@@ -69,13 +63,7 @@ class RunFolder:
         self.refuse_links()
 
     def refuse_links(self) -> None:
-        """Raise where a file of the run is a link: what is written to it would go elsewhere.
-
-        Raises
-        ------
-        FolderError
-            If so.
-        """
+        """Raise FolderError where a file of the run is a link: what is written to it would go elsewhere."""
         for path in (self.definition, self.log, self.summary):
             if path.is_symlink():
                 raise FolderError(f"{path}: expected a file of the run, found a link; choose another with --output")
@@ -107,10 +95,7 @@ class RunFolder:
     def join(self, definition: StreamDefinition) -> None:
         """Make this the folder of the definition's group, or see that it is.
 
-        Raises
-        ------
-        FolderError
-            When the group was begun with another definition.
+        Raises FolderError when the group was begun with another definition.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         if not self.is_run:
@@ -142,10 +127,7 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keep a second run out of the folder while the block runs.
 
-        Raises
-        ------
-        FolderError
-            When another process is inside.
+        Raises FolderError when another process is inside.
         """
         try:
             import fcntl

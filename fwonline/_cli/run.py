@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,17 +30,14 @@ class Options:
     fresh: bool = False
     output: Path | None = None
     quiet: bool = False
-    allow_write: tuple[Path, ...] = ()
-    allow_env: tuple[str, ...] = ()
+    allow_write: Sequence[Path] = ()
+    allow_env: Sequence[str] = ()
 
 
 def run(path: Path, options: Options) -> Summary:
     """Run the definition at `path` in its folder and return how it ended.
 
-    Raises
-    ------
-    DefinitionError, FolderError
-        Before anything has run or been written.
+    Raises DefinitionError, FolderError before anything has run or been written.
     """
     definition = load_definition(path, allow_write=options.allow_write, allow_env=options.allow_env)
     folder = RunFolder(options.output or Path("runs") / definition.name)

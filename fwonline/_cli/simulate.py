@@ -29,10 +29,7 @@ Pairs = Iterable[tuple[dict, Any]]
 def simulate(name: str, to: str, n: int, seed: int | None, params: Iterable[str]) -> None:
     """Write `n` samples of the simulator called `name`.
 
-    Raises
-    ------
-    DefinitionError
-        When the simulator, one of its parameters or the target is not known.
+    Raises DefinitionError when the simulator, one of its parameters or the target is not known.
     """
     write = _writer(to)
     dataset = _simulator(name, seed, params)

@@ -74,7 +74,6 @@ def register(obj: Any) -> Any:
     ...     factor = 2
     >>> codec.loads(codec.dumps(Doubler())).factor
     2
-
     """
     module, qualname = getattr(obj, "__module__", None), getattr(obj, "__qualname__", "")
     if not isinstance(obj, (type, types.FunctionType, types.BuiltinFunctionType)) or not module:
@@ -158,11 +157,7 @@ def find(module: Any, qualname: Any) -> Any:
     ...
     fwonline.exceptions.CheckpointError: the checkpoint names os.system, which is not allowed in one; ...
 
-    Raises
-    ------
-    CheckpointError
-        For any other name. Nothing outside river and fwonline is ever imported.
-
+    Raises CheckpointError for any other name. Nothing outside river and fwonline is ever imported.
     """
     if not isinstance(module, str) or not isinstance(qualname, str):
         raise CheckpointError("the checkpoint names no class where one belongs")

@@ -56,7 +56,6 @@ def dumps(value: Any) -> bytes:
     Traceback (most recent call last):
     ...
     fwonline.exceptions.CheckpointError: f cannot be saved: it is a function (<lambda>); ...
-
     """
     return b"".join(encode(value))
 
@@ -105,7 +104,6 @@ def loads(data: bytes | memoryview, into: Any = None) -> Any:
     >>> mean.update(5.0)
     >>> loads(document, into=mean) is mean, mean.get()
     (True, 2.0)
-
     """
     try:
         decoder = Decoder(memoryview(data))

@@ -74,10 +74,7 @@ def count_entries(total: int, arguments: Sequence[Any]) -> int:
 def check_format(found: Any) -> None:
     """Refuse a document of another format.
 
-    Raises
-    ------
-    CheckpointError
-        Saying which format was found, which one is read, and what can be done.
+    Raises CheckpointError saying which format was found, which one is read, and what can be done.
     """
     if found != FORMAT:
         by = _WRITTEN_BY.get(found, "")

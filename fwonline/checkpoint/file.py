@@ -49,7 +49,6 @@ class Checkpoint:
     >>> checkpoint.load()["n"]
     0
     >>> folder.cleanup()
-
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -76,7 +75,6 @@ class Checkpoint:
         ------
         CheckpointError
             When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses; the files are as before.
-
         """
         if self._is_begun and not self.path.parent.is_dir():
             raise CheckpointError(f"{self.path}: cannot write the checkpoint: its folder has disappeared")
@@ -107,7 +105,6 @@ class Checkpoint:
         -----
         UserWarning
             When the newest is damaged or missing and the previous one is taken.
-
         """
         try:
             state = read(self.path, into)
@@ -129,7 +126,6 @@ def write(path: Path, state: Any, before: Callable[[], None] = lambda: None) -> 
     ------
     CheckpointError
         When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses.
-
     """
     parts = codec.encode(state)
     header = _MAGIC + FORMAT.to_bytes(2, "little") + sum(map(len, parts)).to_bytes(8, "little")
@@ -162,7 +158,6 @@ def read(path: Path, into: Any = None, checksum: str | None = None) -> Any:
     ------
     CheckpointError
         When the file cannot be read, is damaged, has another checksum than the one given, or holds what is not allowed.
-
     """
     try:
         data = memoryview(path.read_bytes())

@@ -75,10 +75,7 @@ class Builder:
     def build(self, **options: Any) -> EventLoop | GroupLoop:
         """The whole run; `options` are parameters of its loop that no definition sets.
 
-        Raises
-        ------
-        DefinitionError
-            With all that is wrong.
+        Raises DefinitionError: with all that is wrong.
         """
         self.unknown_keys(self.values, _SECTIONS, ())
         self.section_name()

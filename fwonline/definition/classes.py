@@ -91,12 +91,8 @@ def find(name: str, hint: str = "") -> type | None:
     >>> find("Quantile", hint="loss")
     <class 'river.optim.losses.Quantile'>
 
-    Raises
-    ------
-    AmbiguousName
-        When the name fits several classes.
-    ImportError
-        When the class needs an extra that is not installed.
+    Raises AmbiguousName when the name fits several classes. Raises ImportError when the class needs an extra that is
+    not installed.
     """
     head, _, short = name.rpartition(".")
     found = {

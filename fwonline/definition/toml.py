@@ -168,10 +168,7 @@ def _unquoted(text: str) -> str:
 def parse(text: str, name: str) -> tuple[dict[str, Any], Lines]:
     """The values of a TOML document and where its keys stand; `name` is what errors call the document.
 
-    Raises
-    ------
-    DefinitionError
-        Where the text is not TOML, naming line and column.
+    Raises DefinitionError where the text is not TOML, naming line and column.
     """
     try:
         values = tomllib.loads(text)

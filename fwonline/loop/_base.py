@@ -93,7 +93,6 @@ class Loop(abc.ABC):
             model or source.
         KeyboardInterrupt
             On the second SIGINT.
-
         """
         self._begin()
         self._started = self._reported = time.perf_counter()

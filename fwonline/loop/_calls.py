@@ -44,7 +44,6 @@ class Calls:
         such method of its own.
     has_probabilities
         Whether `predict` returns probabilities.
-
     """
 
     predict: Callable[[dict], Any] | None

@@ -59,7 +59,6 @@ class Guard:
     ----------
     model
         The model.
-
     """
 
     def __init__(self, model: Any) -> None:
@@ -117,11 +116,7 @@ class Guard:
     def check(self, x: dict, y: Any, n: int) -> None:
         """Check a sample, item `n` of the stream, and try what is new in it.
 
-        Raises
-        ------
-        Refusal
-            When the model must not learn it.
-
+        Raises Refusal when the model must not learn it.
         """
         if x and self.is_clean(x, y):
             return
@@ -151,11 +146,7 @@ class Guard:
     def check_question(self, x: dict, n: int) -> None:
         """Check the features of a question, which the model predicts and does not learn yet.
 
-        Raises
-        ------
-        Refusal
-            When the model must not predict it.
-
+        Raises Refusal when the model must not predict it.
         """
         kinds, size = _features(x)
         kinds = self._untried("asked", self._untried("features", kinds))
@@ -185,11 +176,7 @@ class Guard:
     def _targets(self, y: Any) -> tuple[list[_Kind], float]:
         """Check the target; return the kinds that may have to be tried, and the target's size.
 
-        Raises
-        ------
-        Refusal
-            Saying what was expected.
-
+        Raises Refusal saying what was expected.
         """
         if self.target == "none":
             return [], 0.0
@@ -231,11 +218,7 @@ class Guard:
     ) -> bool:
         """Try a sample with something `new` in it: its words, and how they are shown. False: the types are trusted.
 
-        Raises
-        ------
-        Refusal
-            When the trial fails, or would be one too many.
-
+        Raises Refusal when the trial fails, or would be one too many.
         """
         words, said = [word for word, _ in new], [text for _, text in new]
         if not self._is_due(said, words, n):
@@ -250,14 +233,7 @@ class Guard:
         return True
 
     def _is_due(self, said: list[str], words: list[str], n: int) -> bool:
-        """Whether a trial is due; not where the types are trusted.
-
-        Raises
-        ------
-        Refusal
-            When it would be one too many.
-
-        """
+        """Whether a trial is due; not where the types are trusted. Raises Refusal when it would be one too many."""
         digest = _digest(said)
         times, next_n = self.failed.get(digest, (0, 0))
         what = ", ".join(said[:3])
@@ -331,11 +307,7 @@ class Guard:
 def _features(x: dict) -> tuple[list[_Kind], float]:
     """Check each feature; return the kinds that are no numbers, and the sample's size.
 
-    Raises
-    ------
-    Refusal
-        Naming the feature that is not finite, or too large.
-
+    Raises Refusal naming the feature that is not finite, or too large.
     """
     kinds, found = [], []
     for name, value in x.items():

@@ -45,7 +45,6 @@ class Learner:
         Returns the item of an origin as it came, or None: `Source.raw`.
     mark_rejected
         Tells the source that the item of an origin was rejected; returns whether it will come again.
-
     """
 
     def __init__(
@@ -123,9 +122,8 @@ class Learner:
                     stop.waiting = True
                     continue
                 n += 1
-                if (not questions and type(item) is Sample and item.x and is_clean(item.x, item.y)) or self._check(
-                    item, n
-                ):
+                is_plain = not questions and type(item) is Sample and item.x and is_clean(item.x, item.y)
+                if is_plain or self._check(item, n):
                     x, y = item.x, item.y
                     try:
                         y_pred = play(x, y)
@@ -283,14 +281,7 @@ class Learner:
             self._rejections.add(n, message)
 
     def check_rejected_share(self) -> None:
-        """Check, at the end, how much was rejected.
-
-        Raises
-        ------
-        TooManyRejectedError
-            When it was too much.
-
-        """
+        """Check, at the end, how much was rejected. Raises TooManyRejectedError when it was too much."""
         if self.options.on_error != "raise":
             self._rejections.check(self.counts.n)
 
@@ -316,11 +307,8 @@ class Learner:
     def place_for(self, state: Any, source: str, advice: str) -> dict[str, Any]:
         """Return where the model and the monitors of `state` go, if it is a state of this learner: for `codec.loads`.
 
-        Raises
-        ------
-        CheckpointError
-            When it is of another model, other monitors or other sinks; `advice` says what to do then.
-
+        Raises CheckpointError when it is of another model, other monitors or other sinks; `advice` says what to do
+        then.
         """
         check_state(state)
         for part, now in self.kind.items():

@@ -21,7 +21,6 @@ class Rejections:
     """The items rejected among the last 1,000.
 
     Only a rejection can raise their share, so it is checked at each of them, and clean items cost nothing.
-
     """
 
     def __init__(self, max_share: float | None) -> None:
@@ -30,14 +29,7 @@ class Rejections:
         self.first: deque[tuple[int, str]] = deque()  # the first of them, with the reasons
 
     def add(self, n: int, message: str) -> None:
-        """Count item `n` as rejected, and check the share.
-
-        Raises
-        ------
-        TooManyRejectedError
-            When it was one too many.
-
-        """
+        """Count item `n` as rejected, and check the share. Raises TooManyRejectedError when it was one too many."""
         self.items.append(n)
         self._forget(n)
         if len(self.first) < _REASONS:
@@ -48,11 +40,7 @@ class Rejections:
     def check(self, n: int) -> None:
         """Check the share among the items up to `n`, the last one.
 
-        Raises
-        ------
-        TooManyRejectedError
-            When the share of those that were rejected is beyond `max_share`.
-
+        Raises TooManyRejectedError when the share of those that were rejected is beyond `max_share`.
         """
         self._forget(n)
         of = min(n, _WINDOW)

@@ -71,10 +71,7 @@ class _State(msgspec.Struct):
 def check_state(state: Any) -> None:
     """Check that a state is one that a loop has written.
 
-    Raises
-    ------
-    CheckpointError
-        Where it is not: the message says what was expected where.
+    Raises CheckpointError where it is not: the message says what was expected where.
     """
     if not isinstance(state, dict) or "kind" not in state:
         raise CheckpointError("this is no checkpoint of an event loop")

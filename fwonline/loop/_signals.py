@@ -38,7 +38,6 @@ class Stop:
     loop
         The code of the function that sets `waiting`: a signal that interrupts it, rather than the source that it calls,
         finds no wait to end.
-
     """
 
     def __init__(

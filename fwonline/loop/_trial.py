@@ -38,7 +38,6 @@ def try_sample(model: Any, x: dict, y: Any, odd: Collection[Any], *, is_large: b
     ------
     Refusal
         When the copy raises, or predicts what is not finite after learning.
-
     """
     with _no_warnings():
         try:

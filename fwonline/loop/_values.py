@@ -86,11 +86,7 @@ def is_hashable(value: Any) -> bool:
 def check_time(time: Any) -> None:
     """Check an event time: with one that is not a number no question would ever expire.
 
-    Raises
-    ------
-    Refusal
-        When it is not finite.
-
+    Raises Refusal when it is not finite.
     """
     try:
         is_right = time is None or math.isfinite(time)

@@ -81,7 +81,6 @@ class EventLoop(Loop):
     >>> summary = loop.run()
     >>> summary.n_learned, round(summary.monitors["Accuracy"], 2)
     (1250, 0.89)
-
     """
 
     def __init__(

@@ -27,7 +27,6 @@ class BadSamples:
         ends with `TooManyRejectedError`, after a checkpoint. None, as 1: any share.
     check_values
         Whether to check values before the model gets them. Without it, numbers that are not finite go to the model.
-
     """
 
     on_error: str = "raise"
@@ -62,7 +61,6 @@ class Questions:
     max_early
         How many answers may wait for a question that is still to come, as happens where questions and answers are two
         topics; they expire as questions do, and count as unmatched. By default none waits.
-
     """
 
     max_pending: int = 100_000
@@ -86,7 +84,6 @@ class Timing:
         Seconds or items between two checkpoints; by default 30 seconds, for a worker of a group 10.
     report_every, report_samples
         Seconds or items between two reports; by default a second.
-
     """
 
     checkpoint_every: float | None = None
@@ -128,7 +125,6 @@ class Options:
             For a keyword that is a field of none.
         ValueError
             For a value that its field cannot have.
-
         """
         parts: list[Any] = []
         for part in (bad_samples or BadSamples(), questions or Questions(), timing or Timing()):

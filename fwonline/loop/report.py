@@ -26,7 +26,6 @@ class Counts:
         Questions that expired, and answers whose question is not known.
     n_rejected
         Reason -> how many items were rejected for it.
-
     """
 
     n: int = 0
@@ -68,7 +67,6 @@ class Start:
         The checkpoint file from which the run goes on, or None for a new run.
     position
         Where in the source the run starts.
-
     """
 
     source: str
@@ -117,7 +115,6 @@ class Report(_Standing):
         How many items wait in the source, or None where that has no meaning.
     lags
         `lag` by partition, where the source has any.
-
     """
 
     progress: float | None
@@ -158,7 +155,6 @@ class Summary(_Standing):
         Whether a signal ended the run.
     position
         Where the source stands.
-
     """
 
     interrupted: bool
@@ -196,7 +192,6 @@ class Observer:
     >>> class Log(Observer):
     ...     def on_report(self, report):
     ...         print(report.n, report.monitors)
-
     """
 
     def on_start(self, start: Start) -> None:

@@ -79,7 +79,6 @@ class GroupLoop(Loop):
         As for `EventLoop`. `max_rejected_share` is of each partition: too much rejected in one ends the worker. Reports
         and checkpoints count the items of this worker since it was started; a monitor's value is the mean over its
         partitions, weighted by the samples learned.
-
     """
 
     def __init__(
@@ -185,7 +184,6 @@ class GroupLoop(Loop):
         ------
         _PollOver
             When the rest of the items must not be learned, or not now.
-
         """
         learner = self._owned[partition]
 

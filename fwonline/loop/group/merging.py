@@ -49,7 +49,6 @@ def merge(models: Sequence[Any]) -> Any:
     >>> whole = merge(models)
     >>> whole["StandardScaler"].vars["a"], whole["FWRegressor"].n_samples
     (5.0, 40)
-
     """
     first = models[0]
     if isinstance(first, compose.Pipeline):

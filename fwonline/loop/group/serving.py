@@ -42,7 +42,6 @@ class MergedModel:
         How much of what the topic had was refused.
     refusal
         Why the last of it was.
-
     """
 
     def __init__(
@@ -86,7 +85,6 @@ class MergedModel:
             When a state that counts is damaged.
         TypeError, ValueError
             When the models cannot be merged.
-
         """
         if self._merge_topic is not None:
             return self._from_topic(self._merge_topic)
@@ -135,7 +133,6 @@ class MergedModel:
         ------
         CheckpointError
             When it is none, or is of another kind than the others.
-
         """
         model = codec.loads(document)
         if not hasattr(type(model), "learn_one"):

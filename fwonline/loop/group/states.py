@@ -47,7 +47,6 @@ class PartitionStates:
     >>> states.read("clicks[0]", note)
     {'position': 1000}
     >>> folder.cleanup()
-
     """
 
     #: How the note of a partition begins that nothing was learned of yet: see `beginning`.
@@ -91,7 +90,6 @@ class PartitionStates:
         ------
         CheckpointError
             When it holds what no checkpoint can, or the disk refuses.
-
         """
         if self._is_begun and not self.path.is_dir():
             raise CheckpointError(f"{self.path}: cannot write the state of {partition}: the folder has disappeared")
@@ -106,7 +104,6 @@ class PartitionStates:
         ------
         CheckpointError
             When the note is none of ours, or the file is missing, damaged or another one.
-
         """
         return file.read(self._file(partition, note), into, self._parsed(partition, note)["checksum"])
 
@@ -147,7 +144,6 @@ class PartitionStates:
         ------
         CheckpointError
             When the note was committed with other offsets.
-
         """
         if note != self.beginning(offsets):
             raise _moved(partition, offsets, note.removeprefix(_NEW).strip())
@@ -159,7 +155,6 @@ class PartitionStates:
         ------
         CheckpointError
             When it is of others: its note was committed with an offset that is not its own.
-
         """
         position = state["position"]
         if position != dict(offsets):
@@ -173,7 +168,6 @@ class PartitionStates:
         ------
         CheckpointError
             When there are states: the group has lost its offsets, and which state counts nobody can tell.
-
         """
         if files := self.files(partition):
             raise CheckpointError(
