@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from fwonline import _loaded
-from fwonline.monitors._window import Window
+from fwonline.monitors._samples import Samples
 from fwonline.monitors.base import Monitor, exposed, final_estimator, number
 
 __all__ = ["Gap"]
@@ -96,11 +96,7 @@ class Gap(Monitor):
         self._largest: float | None = None  # of the last exact gaps, each faded by the looks since
         self._spacing = _FIRST
         self._next = self.every or _FIRST
-        self._window: Window | None = None  # of samples, where the optimizer keeps none
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # A state of 0.1.0 knows nothing of looks: the first is made at once.
-        self.__dict__.update({"_largest": None, "_spacing": _FIRST, "_next": 0, "_window": None, **state})
+        self._window: Samples | None = None  # of samples, where the optimizer keeps none
 
     def _check_loaded(self) -> None:
         _loaded.like(self, _loaded.rebuilt(self))
@@ -121,7 +117,7 @@ class Gap(Monitor):
                 _loaded.choice(self, name, [None])
         if self._exact_at is not None:
             _loaded.count(self, "_exact_at", 1, self._n)
-        _loaded.instance(self, "_window", Window, type(None))
+        _loaded.instance(self, "_window", Samples, type(None))
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         estimator = final_estimator(model)
@@ -131,9 +127,9 @@ class Gap(Monitor):
             gap = getattr(estimator, "gap", None)
             self._note(float(exposed(self, estimator, "gap") if gap is None else gap))
         if self._window is None and (due or self._n == 1) and self._is_forgetful(estimator):
-            self._window = Window(_WINDOW)
-        if self._window is not None:
-            self._window.append(estimator.last_bytes())
+            self._window = Samples(_WINDOW)
+        if self._window is not None and (last := estimator.last_bytes()) is not None:
+            self._window.append(*last)
         if due:
             # A model without exact gaps has an estimate alone, unless looks were asked for.
             if self.every != 0 and (self.every is not None or hasattr(estimator, "exact_gap")):
@@ -173,7 +169,10 @@ class Gap(Monitor):
         if self._window is None:
             exact = exposed(self, estimator, "exact_gap")()
             return None if exact is None else float(exact), getattr(estimator, "n_remembered", 0) or _WINDOW
-        return estimator.gap_over(*self._window.matrix(estimator.n_features)), len(self._window)
+        window, d = self._window, estimator.n_features
+        if window.highest >= d:  # of another model, to which positions mean something else
+            window.clear()
+        return estimator.gap_over(window.matrix(d), window.y), len(window)
 
     def get(self) -> dict[str, float | int | None]:
         return {

@@ -13,7 +13,7 @@ from river.optim.losses import MultiClassLoss, Squared
 
 from fwonline import _loaded, losses
 from fwonline.exceptions import SampleError
-from fwonline.monitors._rows import Rows
+from fwonline.monitors._samples import Samples
 from fwonline.monitors.base import Monitor, final_estimator
 from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
 from fwonline.sets import ConvexSet
@@ -118,7 +118,7 @@ class Regret(Monitor):
         self._d = 0
         self._complete = True
         self._next = _FIRST
-        self._rows = Rows()
+        self._rows = Samples()
         self._sums: _Sums | None = None
         self._folded_loss = 0.0  # of the plays whose samples became sums
         self._features: dict[Any, int] = {}  # of samples that come as dicts, or whose features change their positions
@@ -132,10 +132,10 @@ class Regret(Monitor):
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        rows = _loaded.instance(self, "_rows", Rows)
+        rows = _loaded.instance(self, "_rows", Samples)
         _loaded.claim(self, "_rows")
         rows._check_loaded()
-        _loaded.require(rows, "n", rows.n <= self._n, f"at most {self._n} rows")
+        _loaded.require(rows, "size", rows.size is None and rows.n <= self._n, f"at most {self._n} rows")
         self._features = dict(_loaded.instance(self, "_features", dict))
         _loaded.names(self, "_features", self._features)
         is_numbered = all(type(j) is int and j == k for k, j in enumerate(self._features.values()))
@@ -145,8 +145,8 @@ class Regret(Monitor):
         _loaded.require(self, "_next", not self._complete or self._next > self._n, f"a sample after {self._n}")
         self._check_asked()
         size = self._dimension() if self._asked is not None else 0
-        highest = int(rows._indices[: rows.nnz].max(initial=-1))
-        _loaded.require(rows, "_indices", highest < min(self._d, size), f"features below {min(self._d, size)}")
+        most = min(self._d, size)
+        _loaded.require(rows, "indices", rows.highest < most, f"features below {most}")
         if self._sums is not None:
             _loaded.require(
                 self, "_sums", self._asked and type(self._asked[0]) is Squared, "sums for the squared loss alone"
@@ -194,7 +194,7 @@ class Regret(Monitor):
             names = getattr(estimator, "last_names", None)
             self._d = max(self._d, int(sample.n_features) if names is None else self._known(names))
             indices = sample.indices if names is None else [self._features[name] for name in names]
-            self._rows.append(indices, sample.values, float(sample.y), float(sample.prediction))
+            self._append(indices, sample.values, sample.y, sample.prediction)
         elif hasattr(estimator, "last_sample") or y_true is None or y_pred is None:
             return
         else:
@@ -231,7 +231,10 @@ class Regret(Monitor):
                 raise SampleError(f"feature {key!r} must be a finite number, not {value!r}")
         self._d = self._known(x)
         indices = [self._features[key] for key in x]
-        self._rows.append(indices, np.fromiter(x.values(), np.float64, len(x)), float(y_true), float(y_pred))
+        self._append(indices, np.fromiter(x.values(), np.float64, len(x)), y_true, y_pred)
+
+    def _append(self, indices: Any, values: NDArray[np.float64], y: Any, prediction: Any) -> None:
+        self._rows.append(np.asarray(indices, np.uint32).tobytes(), values.tobytes(), float(y), float(prediction))
 
     def _known(self, names: Iterable[Any]) -> int:
         """Give names a position each; return how many there are now."""
@@ -340,7 +343,7 @@ class _Sums:
         self.Xy = np.zeros(0)
         self.yy = 0.0
 
-    def add(self, rows: Rows, d: int) -> None:
+    def add(self, rows: Samples, d: int) -> None:
         if d > self.Xy.size:
             more = d - self.Xy.size
             self.XX, self.Xy = np.pad(self.XX, (0, more)), np.pad(self.Xy, (0, more))

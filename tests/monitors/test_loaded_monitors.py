@@ -51,17 +51,23 @@ def put(*path, value):
     return damage
 
 
-def entry(*path, at, value):
+def array(name, value):
     def damage(monitor):
-        for name in path:
-            monitor = getattr(monitor, name)
-        monitor[at] = value
+        monitor._rows._arrays()[name] = value
 
     return damage
 
 
 def highest_index(monitor):
-    monitor._rows._indices[3] = 2
+    monitor._rows._arrays()["indices"][3] = 2
+
+
+def not_a_number(monitor):
+    monitor._rows._arrays()["values"][5] = math.nan
+
+
+def one_more(monitor):
+    monitor._rows.append(b"", b"", 0.0)
 
 
 def some_gap():
@@ -98,15 +104,15 @@ DAMAGES = [
     (regret, put("_best", value=Bracket(np.full(2, math.nan), 1.0, 0.0, 1.0, 3))),
     (regret, put("_result", value={})),
     (regret, put("_rows", value=None)),
-    (regret, put("_rows", "n", value=71)),
-    (regret, put("_rows", "nnz", value=139)),
-    (regret, put("_rows", "_indices", value=np.zeros(3, np.int32))),
-    (regret, put("_rows", "_ends", value=np.zeros(71, np.int64))),
-    (regret, put("_rows", "_ends", value=np.arange(71)[::-1] * 2)),
-    (regret, put("_rows", "_y", value=np.zeros(0))),
+    (regret, put("_rows", "size", value=70)),
+    (regret, one_more),
+    (regret, array("indices", np.zeros(3, np.uint32))),
+    (regret, array("indices", np.full(140, 2**32 - 1, np.uint32))),
+    (regret, array("lengths", np.zeros(70, np.int64))),
+    (regret, array("lengths", np.arange(-70, 70, 2))),
+    (regret, array("targets", np.zeros(0))),
     (regret, highest_index),
-    (regret, entry("_rows", "_indices", at=5, value=-1)),
-    (regret, entry("_rows", "_values", at=5, value=math.nan)),
+    (regret, not_a_number),
     (folded, put("_sums", "XX", value=np.zeros((2, 3)))),
     (folded, put("_sums", "Xy", value=np.zeros(5))),
     (folded, put("_sums", "yy", value=math.nan)),
@@ -122,7 +128,7 @@ def test_a_damaged_monitor_is_refused(make, damage):
     again = codec.loads(codec.dumps(monitor))
     assert again.get() == monitor.get()
     damage(monitor)
-    with pytest.raises(CheckpointError, match=type(monitor).__name__ + r"|Rows|_Sums"):
+    with pytest.raises(CheckpointError, match=type(monitor).__name__ + r"|Samples|_Sums"):
         codec.loads(codec.dumps(monitor))
 
 

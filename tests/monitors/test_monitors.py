@@ -224,17 +224,6 @@ def test_a_changed_state_of_a_gap_is_refused(name, value):
         codec.loads(codec.dumps(monitor))
 
 
-def test_a_gap_of_the_first_release_goes_on():
-    monitor = monitors.Gap(every=4)
-    feed(monitor, 6)
-    old = {k: v for k, v in monitor.__dict__.items() if k not in ("_largest", "_spacing", "_next", "_window")}
-    monitor.__setstate__(old)
-    assert monitor.get()["gap_upper"] is None
-    feed(monitor, 6, start=6)
-    assert monitor.get()["gap_over_memory_at"] == 11
-    assert monitor.get()["gap_upper"] > 0.0
-
-
 def test_feasibility_remembers_the_worst():
     monitor = monitors.Feasibility(every=1)
     for violation in (0.0, 3.0, 1.0):

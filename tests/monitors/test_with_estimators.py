@@ -134,11 +134,12 @@ def test_the_samples_kept_for_a_gap_are_validated():
         ("lengths", np.full(5, 2.0)),
         ("indices", np.array([0, 1, 2**31, 1, 0, 1, 0, 1, 0, 1], dtype=np.uint32)),
         ("values", np.full(10, np.nan)),
-        ("y", np.ones(4)),
+        ("targets", np.ones(4)),
+        ("plays", np.full(5, np.inf)),
     ):
         window = copy.copy(monitor._window)
         window.__setstate__({**state, name: change})
-        with pytest.raises(CheckpointError, match="Window"):
+        with pytest.raises(CheckpointError, match="Samples"):
             codec.loads(codec.dumps(window))
     monitor._window.__setstate__({**state, "indices": np.full(10, 10**9, dtype=np.uint32)})
     monitor._look(model)  # positions that the model does not have are not followed
