@@ -1,4 +1,4 @@
-"""What every `merged` asks of the models that it makes one of."""
+"""Checks and shares of the models that a `merged` makes one of."""
 
 from __future__ import annotations
 

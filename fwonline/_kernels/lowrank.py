@@ -1,6 +1,6 @@
 """Matrices known at some entries: gradients there, their leading singular pair, iterates held as entries or factors.
 
-Rows are users, columns items. Entries stand in the order of their rows, as in CSR (`starts`, `columns`, `values`), but
+Rows are users, columns items. Entries are in the order of their rows, as in CSR (`starts`, `columns`, `values`), but
 for the last few, which are listed by row, column and value. A row that is mostly not zero may be written out whole,
 zeros included: it begins with the number of columns in place of a column.
 """

@@ -1,4 +1,4 @@
-"""Arrays that grow, and the question whether they can."""
+"""Arrays that grow, where the machine has room."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_room(what: str, need: float) -> None:
     """Raise a MemoryError, before anything is allocated, where `need` bytes are more than this machine has."""
     try:
         have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not every system tells
+    except (AttributeError, ValueError, OSError):  # not known on every system
         return
     if need > have:
         raise MemoryError(f"{what} takes {need / 2**30:.1f} GiB, this machine has {have / 2**30:.1f} GiB")

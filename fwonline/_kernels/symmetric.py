@@ -2,7 +2,7 @@
 
 Row i is the i + 1 entries from i (i + 1) / 2 on, so a matrix that grows by a row grows at its end. Loops over a row
 begin at its first entry, which lets them vectorise, and are where the time goes: each pass moves n (n + 1) / 2 numbers
-and does all that can be done with them. An entry off the diagonal stands for two: sums over a row count all of it
+and does all that can be done with them. An entry off the diagonal counts twice: sums over a row count all of it
 twice, and take the diagonal off once.
 """
 
@@ -30,7 +30,6 @@ __all__ = [
     "sample",
     "shift",
     "size",
-    "squared_clip",
     "squared_residual",
     "threshold",
     "unpacked",
@@ -46,7 +45,7 @@ def size(n: int) -> int:
 
 
 def diagonal(n: int) -> NDArray[np.intp]:
-    """Where the diagonal of an n x n matrix stands in its packed triangle."""
+    """Where the diagonal of an n x n matrix is in its packed triangle."""
     rows = np.arange(n)
     return rows * (rows + 3) // 2
 
@@ -307,24 +306,6 @@ def threshold(x, n, bound, tau, total, above, count):
         if count in (kept, 0.0):
             break
     return tau
-
-
-@fast_jit
-def squared_clip(x, n, tau):
-    """Sum of min(|x|, tau)^2: the squared distance to the l1 ball whose threshold is tau."""
-    zero = x.dtype.type(0.0)
-    tau = x.dtype.type(tau)
-    total = 0.0
-    for i in range(n):
-        start = i * (i + 1) // 2
-        row = x[start : start + i + 1]
-        squares = zero
-        for j in range(i):
-            a = min(abs(row[j]), tau)
-            squares += a * a
-        a = min(abs(row[i]), tau)
-        total += 2.0 * squares + a * a
-    return total
 
 
 @fast_jit

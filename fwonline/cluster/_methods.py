@@ -1,4 +1,4 @@
-"""The two methods: what a step's block of distances says of all of them, and the step that both take."""
+"""The two methods: an estimate of all distances from those that a step sees, and the step that both take."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Mean(Method):
     A running mean of blocks scaled to be unbiased would weigh a pair by how often it was drawn, and blur the distances
     that a point brings along when it enters.
     With the smoothing in its natural unit, an entry of a partition into equal parts over the mean distance of two
-    points, neither the number of points nor the scale of features asks for another beta0.
+    points, neither the number of points nor the scale of features changes which beta0 is good.
     """
 
     homotopy = EXACT

@@ -77,10 +77,10 @@ class Relaxation:
             self.sums, self.v = longer(self.sums, capacity), longer(self.v, capacity)
             self._scratch()
 
-    def admit(self, point: NDArray[np.float64], place: int) -> None:
+    def put(self, point: NDArray[np.float64], place: int) -> None:
         """Put a point, all its features, at the end or in the place of another.
 
-        It takes over the row and column of the nearest of the others, as if it were that point's double: X stays
+        It takes over the row and column of the nearest of the others, as if it were a copy of that point: X stays
         positive semidefinite, is brought back to its trace, and its row sums change little.
         """
         self.points[place] = point
@@ -90,11 +90,11 @@ class Relaxation:
         n, row = self.n, np.zeros(self.n)
         squares = ((self.points[:n] - point) ** 2).sum(axis=1)
         squares[place] = np.inf
-        twin = int(np.argmin(squares))
+        nearest = int(np.argmin(squares))
         partition.read_row(self.x, n, place, row)
         before = row.copy()
-        partition.read_row(self.x, n, twin, row)
-        row[place] = row[twin]
+        partition.read_row(self.x, n, nearest, row)
+        row[place] = row[nearest]
         partition.write_row(self.x, n, place, row)
         self.sums[:n] += self.x_scale * (row - before)
         self.sums[place] = self.x_scale * row.sum()
@@ -104,12 +104,12 @@ class Relaxation:
         squares[place] = 0.0
         partition.write_row(self.d, n, place, squares / self.d_scale)
 
-    def hold(self, points: NDArray[np.float64]) -> None:
+    def fill(self, points: NDArray[np.float64]) -> None:
         """Put in all points at once, where there are none and there is room for them."""
         self.n = len(points)
         self.points[: self.n] = points
 
-    def stand(self, labels: NDArray[np.integer], steps: int) -> None:
+    def set_partition(self, labels: NDArray[np.integer], steps: int) -> None:
         """Set X to that of a partition of the points into clusters, of which none is empty, after so many steps."""
         n, points = self.n, self.points[: self.n]
         rows, cols = np.tril_indices(n)
@@ -138,7 +138,7 @@ class Relaxation:
             self.d *= self.d_scale
             self.d_scale = 1.0
 
-    # --- what X says ---
+    # --- what is read off X ---
 
     def smoothed(self) -> NDArray[np.float64]:
         """X P: each point as X mixes it of all."""
@@ -166,7 +166,7 @@ class Relaxation:
         return math.hypot(rows, self._norms()[0])
 
     def _norms(self) -> tuple[float, float]:
-        """||min(X, 0)|| and ||X||: an entry off the diagonal, which is not negative, stands for two."""
+        """||min(X, 0)|| and ||X||: an entry off the diagonal, which is not negative, counts twice."""
         x = self.x_scale * self.x[: symmetric.size(self.n)]
         diagonal = x[symmetric.diagonal(self.n)]
         negative = np.minimum(x, 0.0)
@@ -209,9 +209,9 @@ class Relaxation:
         used = slice(symmetric.size(n))
         for name in ("x", "d", "sums", "v"):
             rest = getattr(self, name)[n if name in ("sums", "v") else used.stop :]
-            _loaded.require(self, name, not rest.any(), "zeros where no point stands yet")
-        _loaded.require(self, "points", not self.points[n:].any(), "zeros where no point stands yet")
-        # A squared distance, and as much again where few pairs stand for all.
+            _loaded.require(self, name, not rest.any(), "zeros where there is no point yet")
+        _loaded.require(self, "points", not self.points[n:].any(), "zeros where there is no point yet")
+        # A squared distance, times how many pairs one pair may be scaled up to.
         most = 4.0 * LARGEST * LARGEST * max(self.points.shape[1], 1) * max(n, 1) ** 2
         d = self.d[used]
         _loaded.require(self, "d", ((d >= 0.0) & (of_d * d <= most)).all(), f"values from 0 to {most:g}")

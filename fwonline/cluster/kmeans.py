@@ -150,8 +150,7 @@ class SHCGMKMeans(base.Clusterer):
         SampleError
             For a value that is no finite number; the model is then as it was before.
         MemoryError
-            Where X over one more point, or the points, would not fit into memory, before it is asked for; the model is
-            then as it was before.
+            Where X over one more point, or the points, would not fit into memory; the model is then as it was before.
         """
         self._enter(x)
         if self._waiting >= self.batch_size:
@@ -196,7 +195,7 @@ class SHCGMKMeans(base.Clusterer):
         if place == self.n_points:
             place = int(relaxation.rng.integers(self.n_samples))
         if place < self.n_points:
-            relaxation.admit(self._vector(values), place)
+            relaxation.put(self._vector(values), place)
 
     def _vector(self, x: dict) -> NDArray[np.float64]:
         out = np.zeros(self._relaxation.points.shape[1])
@@ -219,7 +218,7 @@ class SHCGMKMeans(base.Clusterer):
         relaxation = self._relaxation
         points = relaxation.points[: relaxation.n]
         labels = _rounding.places(relaxation.smoothed(), self.n_clusters)
-        # a label without a point, as where all points are equal, stands at the mean of all
+        # a label without a point, as where all points are equal, takes the mean of all as its centre
         nowhere = np.tile(points.mean(axis=0), (self.n_clusters, 1))
         centres = _rounding.means(points, labels, nowhere)
         self._rounded = _rounding.value(points, _rounding.assign(points, centres))
@@ -227,9 +226,9 @@ class SHCGMKMeans(base.Clusterer):
         if self._centres.size:
             starts.append(np.zeros(centres.shape))
             starts[1][:, : self._centres.shape[1]] = self._centres
-        self._settle(starts)
+        self._refine(starts)
 
-    def _settle(self, starts: Sequence[NDArray[np.float64]]) -> None:
+    def _refine(self, starts: Sequence[NDArray[np.float64]]) -> None:
         """The best clusters that Lloyd's iterations find from these centres, in the order of the last of these."""
         points = self._relaxation.points[: self._relaxation.n]
         found = [(*_rounding.lloyd(points, start), start) for start in starts]
@@ -237,20 +236,16 @@ class SHCGMKMeans(base.Clusterer):
         self._centres = _rounding.matched(_rounding.means(points, labels, start), starts[-1])
 
     def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
-        r"""A model of the clusters of what this model and others have learned of parts of one stream.
+        r"""Return a model of the clusters of what this model and others have learned of parts of one stream.
 
         It holds `n_points` points, a uniform sample of all (all of them where they are few), drawn from the samples of
         the models in proportion to what each has learned. Its clusters are the best over these points that Lloyd's
-        iterations find from each model's centres and from starts spread over the points: so clusters that all parts
-        share are found, and those that only one has seen. Centres are not averaged: nothing says that the third cluster
-        of one model is the third of another. Labels are those of the first model that has clusters, each cluster taking
-        the label for which the centres move the least.
+        iterations find from each model's centres and from starts spread over the points: those that all parts share,
+        and those that only one has seen. Labels are those of the first model that has clusters, each cluster taking the
+        label for which the centres move the least.
 
-        X is that of the clusters, $X_{ij} = 1 / |C|$ for points i and j of one cluster C, which meets all constraints:
-        $X \succeq 0$, $\operatorname{tr} X = k$, $X 1 = 1$, $X \ge 0$. (A convex combination of the models' own would
-        need them to be about the same points.)
-
-        The merge is there to predict, and may learn on; the models are left as they are. O(n_points^2) for each start.
+        X is that of the clusters, $X_{ij} = 1 / |C|$ for points i and j of one cluster C, which meets all constraints.
+        The merge may learn on; the models are left as they are. O(n_points^2) for each start.
 
         Parameters
         ----------
@@ -279,15 +274,15 @@ class SHCGMKMeans(base.Clusterer):
         samples = [whole._widened(model, model._relaxation.points[: model._relaxation.n]) for model in learned]
         points = pooled(samples, [model.n_samples for model in learned], self.n_points, relaxation.rng)
         relaxation.make_room(self.n_points, len(whole._features), len(points))
-        relaxation.hold(points)
+        relaxation.fill(points)
         whole.n_samples = sum(model.n_samples for model in learned)
         starts = [whole._widened(model, model._centres) for model in learned if model._centres.size]
         if starts:
             nowhere = np.tile(points.mean(axis=0), (self.n_clusters, 1))
             starts.append(_rounding.means(points, _rounding.places(points, self.n_clusters), nowhere))
-            whole._settle(starts[::-1])
+            whole._refine(starts[::-1])
             labels = _rounding.occupied(points, _rounding.assign(points, whole._centres), self.n_clusters)
-            relaxation.stand(labels, max(model.n_steps for model in learned))
+            relaxation.set_partition(labels, max(model.n_steps for model in learned))
             whole._rounded = whole.value
         return whole
 
@@ -324,7 +319,7 @@ class SHCGMKMeans(base.Clusterer):
         _loaded.real(self, "_rounded", nan=True, inf=True)
         _loaded.count(self, "_waiting")
 
-    # --- answers ---
+    # --- predictions and measures ---
 
     def predict_one(self, x: dict) -> int:
         """The cluster of the nearest centre; 0 before the first step."""
@@ -379,7 +374,7 @@ class SHCGMKMeans(base.Clusterer):
 
     @property
     def lmo_error(self) -> float:
-        """By how much the last linear minimum may be missed, as the residual of its eigenvector tells.
+        """By how much the last linear minimum may be missed, from the residual of its eigenvector.
 
         A bound once that is nearest to the lowest eigenvector; `gap` is too small by no more.
         """

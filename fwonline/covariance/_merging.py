@@ -77,12 +77,12 @@ def _sizes(packed: NDArray, n: int) -> tuple[float, float]:
 
 
 def _both_sides(packed: NDArray, n: int) -> float:
-    """The sum over the whole matrix: an entry off the diagonal stands for two."""
+    """The sum over the whole matrix: an entry off the diagonal counts twice."""
     return float(2.0 * packed.sum(dtype=np.float64) - packed[symmetric.diagonal(n)].sum(dtype=np.float64))
 
 
 def _packed(places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Where the entries of a packed triangle stand in another one, whose rows the places are."""
+    """Where the entries of a packed triangle are in another one, in which its rows have these places."""
     rows, cols = np.tril_indices(places.size)
     one, other = places[rows], places[cols]
     high = np.maximum(one, other)

@@ -1,4 +1,4 @@
-"""The arrays of a covariance estimate: how they grow, and what a checkpoint of them must say."""
+"""The arrays of a covariance estimate: how they grow, and what must hold of them in a checkpoint."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class State:
     def distance(self, l1: float) -> float:
         """Return the Euclidean distance from X to the l1 ball."""
         tau = self.threshold(l1)
-        return math.sqrt(symmetric.squared_clip(self.x, self.n, tau)) if tau > 0.0 else 0.0
+        return math.sqrt(symmetric.squared_residual(self.x, self.x, self.n, 0.0, tau)) if tau > 0.0 else 0.0
 
     # --- checkpoints ---
 
@@ -162,11 +162,11 @@ class State:
         used = slice(symmetric.size(n))
         for name in ("x", "m", "y"):
             entries = getattr(self, name)
-            _loaded.require(self, name, not entries[used.stop :].any(), "zeros where no feature stands yet")
+            _loaded.require(self, name, not entries[used.stop :].any(), "zeros where there is no feature yet")
             if name != "y":
                 _loaded.require(self, name, (np.abs(entries[used]) <= most).all(), f"values of at most {most:g}")
         _loaded.array(self, "mean", np.float64, (None,), least=-1.001 * largest, most=1.001 * largest)
-        _loaded.require(self, "mean", not self.mean[n:].any(), "zeros where no feature stands yet")
+        _loaded.require(self, "mean", not self.mean[n:].any(), "zeros where there is no feature yet")
         rounding = 1e-4 if self.dtype_name == "float32" else 1e-9
         _loaded.positive_semidefinite(self, "x", self.x, n, rounding)
         for name in ("second_moment_trace", "empirical_l1", "clear_l1", "tau", "l1", "above"):

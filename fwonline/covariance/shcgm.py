@@ -46,10 +46,8 @@ class SHCGMCovariance(base.Estimator, Estimate):
     The first two constraints hold at every sample: X is a sum of terms :math:`c\, v v^\top` with
     :math:`c \ge 0`, a few more each step. The third is approached by smoothing its indicator: the distance to it falls
     with the steps, and :meth:`feasible` scales what is left away in O(1). A step asks for a few extreme eigenvectors,
-    where a projection would ask for all of them.
-
-    This is half of equation 18 of [1]_, whose gradients are twice as long: the minimum is the same, and the paper's
-    beta0 = b stands for ``beta0=2 * b`` here.
+    where a projection would ask for all of them. This is half of equation 18 of [1]_: the minimum is the same, and the
+    paper's beta0 = b stands for ``beta0=2 * b`` here.
 
     When to use it: with more features than samples can tell apart, when blocks of features vary together and the rest
     do not. Where none of the constraints is true of the data, river's ``EmpiricalCovariance`` is the simpler choice.
@@ -67,8 +65,8 @@ class SHCGMCovariance(base.Estimator, Estimate):
         "shcgm" is the paper's: a stochastic gradient with momentum, which does not remember S and so needs many more
         samples; it takes an ``l1`` in absolute terms.
     beta0
-        Smoothing of the l1 constraint, > 0: larger keeps closer to the data at first, smaller closer to the
-        constraint. It has no unit. By default 3 for "mean", and the paper's 1 for "shcgm".
+        Smoothing of the l1 constraint, > 0, without a unit: larger keeps closer to the data at first, smaller closer to
+        the constraint. By default 3 for "mean", and the paper's 1 for "shcgm".
     center
         Whether the running mean is subtracted. Without it the second moment is estimated; a mean far from zero then
         outweighs the covariance.
@@ -84,9 +82,8 @@ class SHCGMCovariance(base.Estimator, Estimate):
         In place of the default ``l1``: a fraction, in (0, 1], of the whole empirical l1 norm. Below 0.8 it cuts away
         what is true.
     missing
-        What a feature that is absent from a sample stands for: "zero", or "mean", its running mean, which leaves its
-        covariances to the samples that bring it and shrinks them by how seldom they do. A feature never seen before
-        was zero until then, either way.
+        The value of a feature that is absent from a sample: "zero", or "mean", its running mean, which shrinks its
+        covariances by how seldom it comes. A feature never seen before was zero until then, either way.
     rank
         Directions of a step, >= 1: the rank of what it adds, at most. By default 16 for "mean", and the paper's 1 for
         "shcgm".
@@ -109,27 +106,22 @@ class SHCGMCovariance(base.Estimator, Estimate):
         S = \arg\min \{ \langle v, S \rangle + \tfrac12 L \eta \|S - X\|_F^2 :
             S = Q P Q^\top, \; P \succeq 0, \; \operatorname{tr} P \le \text{trace} \},
 
-    where :math:`L = 1 + 1 / \beta`: the block step of [3]_, with a basis that is not iterated until it converges. S is
-    the projection of a ``rank`` x ``rank`` matrix; the basis takes ``rank`` products, the one eigenvector of ``rank=1``
-    about 8. Steps reach several blocks of the covariance at a time, and keep of X what the basis misses.
+    where :math:`L = 1 + 1 / \beta`: the block step of [3]_, with a basis that is not iterated until it converges. The
+    basis takes ``rank`` products, the one eigenvector of ``rank=1`` about 8.
 
-    With ``dual`` the smoothed distance is that of :math:`X + \beta_k Y` to the l1 ball K, and after a step
+    With ``dual`` the smoothed distance is that of :math:`X + \beta_k Y` to the l1 ball K, an augmented Lagrangian as in
+    [4]_; after a step
 
     .. math::
         R = X - \operatorname{proj}_K(X + \beta_{k+1} Y), \qquad Y \leftarrow Y + \sigma R, \qquad
-        \sigma = \min(1 / \beta_0, \; 4 \eta_k^2 \, \text{trace}^2 / (\beta_{k+1} \|R\|_F^2)),
+        \sigma = \min(1 / \beta_0, \; 4 \eta_k^2 \, \text{trace}^2 / (\beta_{k+1} \|R\|_F^2)).
 
-    an augmented Lagrangian as in [4]_.
+    A step with n features costs about 20 passes over the n (n + 1) / 2 entries of a triangle, some 0.2 ms at n = 300
+    and 3 ms at n = 1000. Memory: three such triangles.
 
-    Cost of a step with n features: about 20 passes over the n (n + 1) / 2 entries of a triangle, some 0.2 ms at
-    n = 300 and 3 ms at n = 1000. Memory: three such triangles.
-
-    The plain running second moment is a strong baseline that meets no constraint. On the paper's own test (n = 1000,
-    trace and l1 norm known, medians of three covariances) it is ahead of "shcgm" by far: after 1,000 and 10,000 samples
-    its relative error is 0.0060 and 0.0006 against 0.069 and 0.022. Its l1 norm is then 13% and 3% too large; scaled
-    into the l1 ball it errs by 0.0138 and 0.0016, where "mean" errs by 0.0029 and 0.0005, and by 0.0045 and 0.0007 with
-    ``rank=1``. After 100 and 1,000 samples the l1 norm of "mean" is 7.2% and 1.2% too large, with ``dual`` 1.7% and
-    0.2%.
+    The plain running second moment, which meets no constraint, is a strong baseline: on the paper's own test it is far
+    ahead of "shcgm", and once scaled into the l1 ball three times as far from the truth as "mean" after 1,000 and
+    10,000 samples. ``python -m tools.papers`` draws the comparison.
 
     References
     ----------
@@ -356,27 +348,25 @@ class SHCGMCovariance(base.Estimator, Estimate):
         )
 
     def _learn(self, count: int) -> None:
-        """Learn the sample that stands in the state's buffers."""
+        """Learn the sample in the state's buffers."""
         if self._method.enter(self._state, count):
             for _ in range(self.steps_per_update):
                 self._method.step(self._state, self._trace_bound, self._l1_bound)
 
     def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
-        r"""An estimate of what this one and others have learned of parts of one stream.
+        r"""Return an estimate of what this one and others have learned of parts of one stream.
 
         Means, second moments and what is known of their sizes are pooled as if one had seen everything (with
         ``fading_factor``, as if the parts had come side by side). With :math:`s_p` the part of all samples that
         estimate p has learned and :math:`\mu_p` its means,
 
         .. math::
-            X = \sum_p s_p X_p + c \sum_p s_p (\mu_p - \mu) (\mu_p - \mu)^\top, \qquad 0 \le c \le 1.
+            X = \sum_p s_p X_p + c \sum_p s_p (\mu_p - \mu) (\mu_p - \mu)^\top, \qquad 0 \le c \le 1,
 
-        The first sum, a convex combination, is the covariance within the parts, the second, which is there if samples
-        are centred, that between them; c is the largest for which trace and l1 norm stay within their bounds, or 0. So
-        X is positive semidefinite, its trace is within its bound, and its l1 norm is not further out than the first
-        sum's; bounds that are not given are those of all samples. A feature that an estimate has not met was 0 there.
-
-        The merge is there to be read, and may learn on; the estimates are left as they are. O(n^2) for each.
+        the covariance within the parts and, if samples are centred, between them; c is the largest for which trace and
+        l1 norm stay within their bounds, or 0. X is positive semidefinite, its trace is within its bound, and its l1
+        norm is no further out than the first sum's. A feature that an estimate has not met was 0 there. The
+        merge may learn on, and the estimates are left as they are. O(n^2) for each.
 
         Parameters
         ----------
@@ -435,7 +425,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
         """The Euclidean distance from the estimate to the l1 constraint; 0.0 inside. A few passes over the entries."""
         return self._state.distance(self._l1_bound)
 
-    # --- what it says of itself ---------------------------------------------------------------------------------
+    # --- counters and measures -----------------------------------------------------------------------------------
 
     @property
     def n_samples(self) -> int:

@@ -1,4 +1,4 @@
-"""What is asked of a completion apart from the ratings, and what both ways of solving it share."""
+"""The problem that a completion solves, apart from the ratings, and what both methods share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's way: every entry of the iterate written out, the box on all of them, a momentum of sampled gradients."""
+"""The paper's method: every entry of the iterate written out and held to the box, a momentum of sampled gradients."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Dense(Iterate):
     # --- one of several ---
 
     def mix(self, parts: Sequence[Part[Dense]], ratings: Ratings, problem: Problem) -> None:
-        # A part says of what it has not met what the biases say, as near to that as the box allows.
+        # Where a part has met no rating, it counts as mean and biases, clipped to the box.
         m, n = self.seen = ratings.shape
         # X and a part, what both are made of, and the singular vectors
         check_room(f"merging completions of {m} x {n} ratings with every entry written out", 64.0 * m * n)
@@ -181,7 +181,7 @@ def _radius(ratings: Ratings, problem: Problem) -> float:
 def _guess(
     ratings: Ratings, problem: Problem, rows: NDArray[np.integer], cols: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """What mean and biases say of all pairs of these users and items, brought into the box."""
+    """Mean and biases of all pairs of these users and items, clipped to the box."""
     return np.clip(ratings.biases(rows[:, None], cols), problem.lower, problem.upper)
 
 

@@ -1,4 +1,4 @@
-"""The default way: the full gradient over all ratings, and an iterate held as factors and as its values at ratings."""
+"""The default method: the full gradient over all ratings; the iterate as factors and as its values at the ratings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEAST_ROOM = 32
 _CUT = 1e-2
 # Residual of the LMO relative to the squared singular value: so much times the square root of the step.
 _TOLERANCE = 0.7
-# A radius that is not given grows by this factor as long as ratings not learned yet say that the iterate is too small.
+# A radius that is not given grows by this factor as long as ratings not learned yet show that the iterate is too small.
 _GROWTH = 1.05
 _FORGET = 0.9
 # Steps shrink the scale until the next compaction, some hundred steps later: one that is smaller is none.
@@ -99,7 +99,7 @@ class Factored(Iterate):
                 setattr(self, name, wider(array, 2 * size, array.shape[1]))
 
     def _follow(self, ratings: Ratings) -> None:
-        """Take in new ratings, and see what X says of ratings it has not met."""
+        """Take in new ratings, and compare them with X, which has not learned them."""
         self.make_room(*ratings.shape)
         if self.rank == self.left.shape[1]:
             self._compact(_CUT)
@@ -120,7 +120,7 @@ class Factored(Iterate):
         if problem.radius is not None:
             self.radius = problem.radius
             return
-        # An iterate far from the best of its ball, as after a growth, says nothing of the ball.
+        # An iterate far from the best of its ball, as after a growth, does not show that the ball is too small.
         if self._agree > _GROWTH * self._square > 0.0 and self.gap <= self.loss:
             self.growth *= _GROWTH
         self.radius = max(self.radius, self.growth * math.sqrt(left_over))
@@ -161,8 +161,8 @@ class Factored(Iterate):
         Columns on the left are then as long as the singular values, of which the least that make up `cut` are gone.
 
         With R = Q S, S from the eigenvectors of R^T R, the right singular vectors of X are Q times the eigenvectors of
-        S L^T L S^T. The square roots leave eight digits, of which the cut asks for two; and QR of factors this tall
-        waits for BLAS's threads at every few columns, which takes a second where others use the processors too.
+        S L^T L S^T. The square roots leave eight digits, and the cut needs two. QR of factors this tall would wait
+        for BLAS's threads at every few columns.
         """
         m, n = self.seen
         left, right = self.left[:m, : self.rank], self.right[:n, : self.rank]

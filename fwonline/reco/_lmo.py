@@ -1,4 +1,4 @@
-"""The leading singular pair of a gradient known at some entries: what both ways of completion ask for at each step."""
+"""The leading singular pair of a gradient known at some entries: what a step of either method needs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Oracle:
     Gradients come in units that single precision can square: they are written as `unit` times what they are.
     """
 
-    # Of a gradient's entries: a step asks for a percent, and reads nothing more often.
+    # Of a gradient's entries: a step needs a percent, and reads nothing more often.
     precision: type[np.floating] = np.float32
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Oracle:
     ) -> tuple[NDArray, NDArray, float]:
         """Unit vectors u, v with -u v^T the least in <., G>, and the singular value <u v^T, G>.
 
-        The residual is at most `tol` times the squared singular value; `error` says by how much the largest singular
+        The residual is at most `tol` times the squared singular value; `error` is by how much the largest singular
         value may exceed the one found. The start is the last right vector and half as much noise, which meets every
         singular vector.
 

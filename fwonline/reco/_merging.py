@@ -21,7 +21,7 @@ State = typing.TypeVar("State")
 
 @dataclasses.dataclass(frozen=True)
 class Part(typing.Generic[State]):
-    """A matrix, where its rows and columns stand in the whole, and how much of it goes there.
+    """A matrix, where its rows and columns are in the whole, and its weights.
 
     An entry weighs `of_user[row] * of_item[column]`.
     """
@@ -40,7 +40,7 @@ def parts_of(
 
     Users count where they were learned, by their ratings there, or items do: whichever the parts have divided more
     among themselves. Were the weights the same everywhere, a user whom one part alone has learned would have its row
-    averaged with those that say nothing.
+    averaged with rows that nothing was learned of.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ DAMPING = 5.0
 _SWEEPS = 10
 # A bias is a damped mean of what is left of ratings, and one and the other may lean on each other.
 _MOST_BIAS = 1e6 * LARGEST
-# Ratings are put into the order of rows once those that came since are more than one in so many.
-_FEW = 8
+# Ratings are put into the order of rows once more than one in so many came since they last were.
+_MOST_LATE = 8
 
 _enter = Direct(lowrank.enter)
 
@@ -81,8 +81,8 @@ class Ratings:
     The mean is exact at all times. A rating moves the biases of its user and item at once, and every step of a model
     that uses them sweeps over all, so that they follow the mean and each other.
 
-    The first `arranged` ratings stand in the order of rows, those of row i from starts[i] on: what goes through them
-    all then finds a row's in one place. The others stand as they came.
+    The first `arranged` ratings are in the order of rows, those of row i from starts[i] on, so that a pass over all
+    finds a row's in one place. The others are in the order in which they came.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class Ratings:
         self._enter(lowrank.Entries(users[other.rows[kept]], items[other.cols[kept]], other.y[kept]))
         return users, items
 
-    def settle(self) -> None:
+    def arrange_and_fit(self) -> None:
         """Put all into the order of rows, and fit the biases until they hardly move."""
         self.arrange()
         for _ in range(_SWEEPS):
@@ -165,7 +165,7 @@ class Ratings:
 
     def arrange(self) -> NDArray[np.intp] | None:
         """Put all into the order of rows, where enough came since; returns where each stood, None if nothing moves."""
-        if _FEW * (self.count - self.arranged) <= self.count:
+        if _MOST_LATE * (self.count - self.arranged) <= self.count:
             return None
         kept = slice(0, self.count)
         order = np.argsort(self.rows[kept], kind="stable")
@@ -209,7 +209,7 @@ class Ratings:
         self._bind()
 
     def _check_sizes(self) -> None:
-        """See that all that stands for a position is one."""
+        """See that positions are positions of what there is."""
         _loaded.instance(self, "users", Index)
         _loaded.instance(self, "items", Index)
         m, n = self.shape

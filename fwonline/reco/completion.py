@@ -55,7 +55,7 @@ class SHCGMCompletion(Ranker):
     ----------
     radius
         Largest nuclear norm. None leaves it to the method: for "hcgm" it begins at the Frobenius norm of what mean and
-        biases leave, and grows by a twentieth at a step as long as the ratings that come say that X is too small; for
+        biases leave, and grows by a twentieth at a step as long as new ratings show that X is too small; for
         "shcgm" it is one and a half times the nuclear norm of a constant matrix of the ratings' root mean square.
     lower, upper
         The box; None for no bound. Ratings outside it are refused.
@@ -158,7 +158,7 @@ class SHCGMCompletion(Ranker):
             For a rating that is not finite or outside the box, or a name that is not hashable or not equal to itself;
             the model is then as it was before.
         MemoryError
-            Where `method="shcgm"` cannot write out users x items, before it is asked for; the model is as it was.
+            Where `method="shcgm"` cannot write out users x items; the model is then as it was before.
         """
         rating = self._checked(user, item, y)
         ratings = self._ratings
@@ -261,27 +261,24 @@ class SHCGMCompletion(Ranker):
         raise SampleError(f"the rating of item {item!r} by user {user!r} is {y!r}; expected {expected}")
 
     def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:
-        r"""A model that predicts with what this model and others have learned of parts of one stream.
+        r"""Return a model that predicts with what this model and others have learned of parts of one stream.
 
         Mean and biases are those of all ratings; of a rating that several models hold, the last one's counts. X is
 
         $$X = \operatorname{proj}_{\|\cdot\|_* \le \text{radius}} \sum_p D_p X_p,$$
 
-        where $D_p$ weighs the row of each user by the share of its ratings that model p has. So rows are averaged, and
-        that of a user whom one model alone has learned stays what it is; with one weight for all of a model, it would
-        shrink towards nothing. Where the stream is divided by items rather than by users, as the numbers of ratings
-        tell, columns are weighed instead.
+        where $D_p$ weighs the row of each user by the share of its ratings that model p has: rows are averaged, and
+        that of a user whom one model alone has learned stays what it is. Where the stream is divided by items rather
+        than by users, which the numbers of ratings show, columns are weighed instead. For a pair that a model has not
+        met, "shcgm" takes mean and biases.
 
-        X is in the nuclear ball of `radius`, or where that is None of what the method would have chosen for all
-        ratings: the root of the sum of the models' squared radii with "hcgm". Rows weighed one by one may leave the
-        ball, unlike a mean with one weight for each model; matrices that agree on the items do so hardly, and the
-        projection takes away first what they do not share. With "hcgm" about a hundredth of the nuclear norm is cut off
-        for the sake of few factors. The box holds for the mean of matrices that are in it, entry by entry, but
-        the biases of all ratings ("hcgm") and the projection may lead out again: `infeasibility` tells how far, and
-        predictions are clipped as ever. Of a pair that a model has not met, "shcgm" takes what mean and biases say.
+        The nuclear ball is that of `radius`, or where that is None of what the method would have chosen for all
+        ratings: with "hcgm" the root of the sum of the models' squared radii; "hcgm" also cuts off about a hundredth of
+        the nuclear norm, to keep few factors. Biases of all ratings and the projection may lead out of the box:
+        `infeasibility` measures how far, and predictions are clipped.
 
-        The merge is there to predict. It holds all ratings and may learn on; the models are left as they are. Costs a
-        few passes over the ratings, and with "shcgm" a singular value decomposition.
+        It holds all ratings and may learn on; the models are left as they are. Costs a few passes over the ratings, and
+        with "shcgm" a singular value decomposition.
 
         Parameters
         ----------
@@ -303,7 +300,7 @@ class SHCGMCompletion(Ranker):
         whole = self.clone()
         places = [whole._ratings.enter_all(model._ratings) for model in learned]
         whole._make_room((), ())
-        whole._ratings.settle()
+        whole._ratings.arrange_and_fit()
         stepped = [
             (model._state, model._ratings, *place)
             for model, place in zip(learned, places, strict=True)
@@ -314,7 +311,7 @@ class SHCGMCompletion(Ranker):
             whole._state.mix(parts, whole._ratings, whole._problem)
         return whole
 
-    # --- answers ---
+    # --- predictions ---
 
     def predict_one(  # type: ignore[override]
         self, user: Hashable, item: Hashable, x: dict | None = None
@@ -343,7 +340,7 @@ class SHCGMCompletion(Ranker):
         out[known] = of_state + out[known] if state.with_biases else of_state
         return np.clip(out, self._problem.lower, self._problem.upper)
 
-    # --- what the model says of itself ---
+    # --- counters and measures ---
 
     @property
     def n_samples(self) -> int:
@@ -377,7 +374,7 @@ class SHCGMCompletion(Ranker):
 
     @property
     def lmo_error(self) -> float:
-        """By how much the last linear minimum may be missed, as the residual of its singular vectors tells.
+        """By how much the last linear minimum may be missed, from the residual of its singular vectors.
 
         A bound once they are nearest to the leading ones; `gap` is too small by no more.
         """
@@ -392,7 +389,7 @@ class SHCGMCompletion(Ranker):
     def infeasibility(self) -> float:
         """Distance to the box relative to the matrix's norm, both over 10,000 random entries, predictions not clipped.
 
-        The same entries are drawn whenever it is asked for; 0.0 before the first step.
+        Always the same entries; 0.0 before the first step.
         """
         outside, size = self._sampled()
         return outside / size if size > 0.0 else 0.0

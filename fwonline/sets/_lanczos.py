@@ -28,8 +28,8 @@ def lowest_eigenvectors(
     This is not `scipy.sparse.linalg.eigsh` because that stops relative to the eigenvalue sought, which near zero is
     never, and because its single start vector may miss eigenvalues that repeat.
 
-    A start that is an eigenvector would never see the others, so a little of a fixed random block is mixed into it; the
-    answer is a function of the arguments.
+    A start that is an eigenvector would never see the others, so a little of a fixed random block is mixed into it: the
+    result depends on the arguments alone.
 
     Wu, Simon 2000, "Thick-restart Lanczos method for large symmetric eigenvalue problems",
     https://doi.org/10.1137/S0895479898334605

@@ -4,7 +4,8 @@ import abc
 import inspect
 import math
 import numbers
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,14 @@ class ConvexSet(base.Base, abc.ABC):
     the public methods check the input and call these.
     """
 
+    # Parameters with which river's checks, and ours, make a set of the class.
+    _examples: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    _shape: tuple[int, ...] | None = None
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield from cls._examples
+
     # The oracle
 
     def lmo(self, g: npt.ArrayLike) -> Atom:
@@ -61,7 +70,7 @@ class ConvexSet(base.Base, abc.ABC):
     def violation(self, x: npt.ArrayLike) -> float:
         """How far `x` lies outside the set: 0.0 inside, infinite where `x` has entries that are not finite.
 
-        It is the Euclidean distance to the set, unless the class says that it measures something cheaper.
+        It is the Euclidean distance to the set, unless the class measures something cheaper, and documents it.
         Rounding is not forgiven here; `contains` does that.
         """
         x = self._array("point", x)
@@ -89,7 +98,7 @@ class ConvexSet(base.Base, abc.ABC):
     @property
     def shape(self) -> tuple[int, ...] | None:
         """Shape of the points where the parameters fix it, otherwise None."""
-        return None
+        return self._shape
 
     @abc.abstractmethod
     def diameter(self, shape: Shape | None = None) -> float:

@@ -1,8 +1,6 @@
 """Ellipsoids."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +52,9 @@ class Ellipsoid(ConvexSet):
         self.radius = radius
         self._curvatures, self._axes = self._decompose()
         self._center = self._checked_center()
+        self._shape = self._curvatures.shape
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"matrix": [[2.0, 1.0], [1.0, 2.0]]}
+    _examples = ({"matrix": [[2.0, 1.0], [1.0, 2.0]]},)
 
     def _decompose(self) -> tuple[Array, Array | None]:
         """Return the eigenvalues and the eigenvectors as columns; None in place of the identity."""
@@ -86,10 +83,6 @@ class Ellipsoid(ConvexSet):
         if center.shape != self._curvatures.shape:
             raise ValueError(f"Ellipsoid: center must be finite, of shape {self._curvatures.shape}, got {center!r}")
         return center
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        return self._curvatures.shape
 
     def _scale(self, shape: tuple[int, ...]) -> float:
         return self.radius / math.sqrt(self._curvatures.min()) + euclidean_norm(self._center)

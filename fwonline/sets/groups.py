@@ -1,7 +1,6 @@
 """Balls of group norms: whole groups of features enter a model, or stay out."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +21,13 @@ class _GroupBall(NormBall):
         super().__init__(radius)
         self.groups = groups
         self._members, self._starts, self._sizes = self._checked_groups()
-        self._n_features = int(self._members.max()) + 1
+        n_features = int(self._members.max()) + 1
+        self._shape = (n_features,)
         # Where the highest is beyond their number, some are missing: they are not counted one by one up to there.
-        size = min(self._n_features, self._members.size + 1)
+        size = min(n_features, self._members.size + 1)
         counts = np.bincount(self._members[self._members < size], minlength=size)
         if (counts == 0).any():
-            name, last, missing = type(self).__name__, self._n_features - 1, int(np.argmin(counts))
+            name, last, missing = type(self).__name__, n_features - 1, int(np.argmin(counts))
             raise ValueError(f"{name}: groups must cover the features 0 to {last}, {missing} is in none")
 
     def _checked_groups(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -46,10 +46,6 @@ class _GroupBall(NormBall):
                 raise ValueError(f"{name}: groups[{position}] names a feature twice")
         sizes = np.array([group.size for group in arrays])
         return np.concatenate(arrays).astype(np.intp), np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        return (self._n_features,)
 
     def _group_norms(self, x: Array) -> Array:
         """Return the Euclidean norm of x on each group, taken relative to the group's largest entry."""
@@ -109,9 +105,7 @@ class GroupL1Ball(_GroupBall):
                 f"GroupL1Ball: groups must not overlap, feature {repeated[0]} is in two; LatentGroupBall allows it"
             )
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"groups": [[0, 1], [2]], "radius": 1.0}
+    _examples = ({"groups": [[0, 1], [2]], "radius": 1.0},)
 
     def _norm(self, x: Array) -> float:
         return l1_norm(self._group_norms(x))
@@ -163,9 +157,7 @@ class LatentGroupBall(_GroupBall):
     https://arxiv.org/abs/1110.0413
     """
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"groups": [[0, 1], [1, 2]], "radius": 1.0}
+    _examples = ({"groups": [[0, 1], [1, 2]], "radius": 1.0},)
 
     def _norm(self, x: Array) -> float:
         largest = float(np.abs(x).max())

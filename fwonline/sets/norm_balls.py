@@ -1,8 +1,7 @@
 """Balls of the classical norms, and boxes."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,10 +41,7 @@ class NormBall(ConvexSet):
         check_positive(f"{type(self).__name__}: radius", radius)
         self.radius = radius
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"radius": 1.0}
-        yield {"radius": 10}
+    _examples: ClassVar[tuple[dict[str, Any], ...]] = ({"radius": 1.0}, {"radius": 10})
 
     def _scale(self, shape: tuple[int, ...]) -> float:
         return float(self.radius)
@@ -212,10 +208,7 @@ class LpBall(NormBall):
         same: dict[float, type[L1Ball | L2Ball | LInfBall]] = {1.0: L1Ball, 2.0: L2Ball, math.inf: LInfBall}
         self._same = same[float(p)](radius) if float(p) in same else None
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"p": 1.5, "radius": 1.0}
-        yield {"p": math.inf, "radius": 10}
+    _examples = ({"p": 1.5, "radius": 1.0}, {"p": math.inf, "radius": 10})
 
     def _lmo(self, g: Array) -> Atom:
         if self._same:
@@ -277,10 +270,9 @@ class Box(ConvexSet):
         self.lower = lower
         self.upper = upper
         self._bounds = self._broadcast_bounds()
+        self._shape = self._bounds[0].shape or None
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"lower": -1.0, "upper": 1.0}
+    _examples = ({"lower": -1.0, "upper": 1.0},)
 
     def _broadcast_bounds(self) -> tuple[Array, Array]:
         given = [array_of(self, name, getattr(self, name), "a number or an array of numbers") for name in _BOUNDS]
@@ -297,10 +289,6 @@ class Box(ConvexSet):
             pair = f"lower {lower.flat[i]} and upper {upper.flat[i]}"
             raise ValueError(f"Box: lower must be at most upper, got {pair} at entry {i}")
         return lower, upper
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        return self._bounds[0].shape or None
 
     def _scale(self, shape: tuple[int, ...]) -> float:
         return max(float(np.abs(bound).max()) for bound in self._bounds)

@@ -2,8 +2,6 @@
 SLOPE."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,9 +46,7 @@ class KSparseBall(NormBall):
         super().__init__(radius)
         self.k = k
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"k": 2, "radius": 1.0}
+    _examples = ({"k": 2, "radius": 1.0},)
 
     def _lmo(self, g: Array) -> Atom:
         chosen = largest_positions(np.abs(g).ravel(), self.k)
@@ -102,9 +98,7 @@ class KNormBall(NormBall):
         super().__init__(radius)
         self.k = k
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"k": 2, "radius": 1.0}
+    _examples = ({"k": 2, "radius": 1.0},)
 
     def _lmo(self, g: Array) -> Atom:
         magnitudes = relative_magnitudes(g)
@@ -158,14 +152,13 @@ class OrderedL1Ball(NormBall):
         self.weights = weights
         self._weights = self._checked_weights()
         d = self._weights.size
+        self._shape = (d,)
         later = np.append(self._weights[1:], 1.0)
         # j entries make a vertex unless the weights say that it is an average of smaller or of larger supports.
         self._supports = np.flatnonzero(((np.arange(d) == 0) | (self._weights < self._weights[0])) & (later > 0))
         self._sums = np.cumsum(self._weights)
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"weights": [1.0, 0.5, 0.25], "radius": 1.0}
+    _examples = ({"weights": [1.0, 0.5, 0.25], "radius": 1.0},)
 
     def _checked_weights(self) -> Array:
         weights = array_of(self, "weights", self.weights, "a list of numbers")
@@ -174,10 +167,6 @@ class OrderedL1Ball(NormBall):
         if weights[0] <= 0 or weights[-1] < 0 or (np.diff(weights) > 0).any():
             raise ValueError("OrderedL1Ball: weights must be >= 0 and not increasing, the first > 0")
         return weights
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        return self._weights.shape
 
     def _lmo(self, g: Array) -> Atom:
         magnitudes = relative_magnitudes(g)

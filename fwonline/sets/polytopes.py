@@ -1,8 +1,7 @@
 """Polytopes of permutations and of given points."""
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -140,14 +139,9 @@ class ConvexHull(ConvexSet):
         self._vertices = array_of(self, "vertices", vertices, "an array of numbers of shape (m, d)")
         if self._vertices.ndim != 2 or self._vertices.size == 0:
             raise ValueError(f"ConvexHull: vertices must have shape (m, d), m and d >= 1, got {self._vertices.shape}")
+        self._shape = self._vertices.shape[1:]
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]}
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        return self._vertices.shape[1:]
+    _examples = ({"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]},)
 
     def _scale(self, shape: tuple[int, ...]) -> float:
         return float(np.abs(self._vertices).max())
@@ -170,7 +164,7 @@ class ConvexHull(ConvexSet):
 
 
 def _nearest_point(oracle: Callable[[Array], Array], x: Array, scale: float) -> Array:
-    """Return the point nearest to `x` in the convex hull of the oracle's answers.
+    """Return the point nearest to `x` in the convex hull of the oracle's vertices.
 
     Wolfe's algorithm: keep a few affinely independent vertices and the nearest point of their hull, which has positive
     weights on all; ask the oracle for the vertex furthest towards `x`; move to the nearest point of the affine hull of
@@ -185,7 +179,7 @@ def _nearest_point(oracle: Callable[[Array], Array], x: Array, scale: float) -> 
     x
         A finite point.
     scale
-        Size of the polytope's vertices. What is 1e-14 of it counts as rounding: a point so near is its own answer.
+        Size of the polytope's vertices. What is 1e-14 of it counts as rounding: a point so near is returned.
     """
     corners = oracle(np.zeros_like(x))[None]
     weights = np.ones(1)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -46,10 +45,9 @@ class Product(ConvexSet):
             raise ValueError(f"Product: parts must be a list of one or more sets, got {parts!r}")
         self._parts = [self._checked_part(position, part) for position, part in enumerate(parts)]
         self._ends = np.cumsum([math.prod(shape) for _, shape in self._parts]).tolist()
+        self._shape = (self._ends[-1],)
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"parts": [(L2Ball(1.0), 2), (ProbabilitySimplex(), 3)]}
+    _examples = ({"parts": [(L2Ball(1.0), 2), (ProbabilitySimplex(), 3)]},)
 
     @staticmethod
     def _checked_part(position: int, part: Part) -> tuple[ConvexSet, tuple[int, ...]]:
@@ -60,10 +58,6 @@ class Product(ConvexSet):
             return member, member._resolve_shape(shape)
         except (TypeError, ValueError) as error:
             raise ValueError(f"Product: parts[{position}]: {error}") from None
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        return (self._ends[-1],)
 
     def _split(self, x: Array) -> Iterator[tuple[ConvexSet, Array]]:
         start = 0

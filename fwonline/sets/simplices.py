@@ -1,8 +1,6 @@
 """Simplices: non-negative vectors with a given, or a bounded, sum."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -20,10 +18,7 @@ class _Simplex(ConvexSet):
         check_positive(f"{type(self).__name__}: radius", radius)
         self.radius = radius
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {}
-        yield {"radius": 10}
+    _examples = ({}, {"radius": 10})
 
     def _scale(self, shape: tuple[int, ...]) -> float:
         return float(self.radius)

@@ -6,7 +6,6 @@ sparse matrix or a LinearOperator: nothing but products with it is asked for. Th
 
 import abc
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -216,10 +215,7 @@ class _TraceSet(_SymmetricSet):
         check_positive(f"{type(self).__name__}: trace", trace)
         self.trace = trace
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {}
-        yield {"trace": 10}
+    _examples = ({}, {"trace": 10})
 
     def _scale(self, shape: tuple[int, ...]) -> float:
         return float(self.trace)
@@ -335,9 +331,7 @@ class Fantope(_SymmetricSet):
         check_count("Fantope: k", k)
         self.k = k
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"k": 1}
+    _examples = ({"k": 1},)
 
     def _check_shape(self, what: str, shape: tuple[int, ...]) -> None:
         super()._check_shape(what, shape)

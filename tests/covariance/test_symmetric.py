@@ -50,7 +50,7 @@ def test_every_pass_is_what_numpy_says(n):
     tau = symmetric.threshold(x, n, 0.6 * total, 0.7, total, above, count)
     assert np.maximum(sizes - tau, 0.0).sum() == pytest.approx(0.6 * total)
     assert symmetric.threshold(x, n, total, 0.7, total, above, count) == 0.0
-    assert symmetric.squared_clip(x, n, tau) == pytest.approx((np.clip(X, -tau, tau) ** 2).sum())
+    assert symmetric.squared_residual(x, x, n, 0.0, tau) == pytest.approx((np.clip(X, -tau, tau) ** 2).sum())
 
     g = np.zeros_like(x)
     inner = symmetric.combine(g, x, m, x, n, symmetric.Weights(1.0, -1.0, 3.0, tau), v, image)

@@ -318,7 +318,7 @@ def test_what_cannot_be_done_is_said():
                 optimizer.minimize_composite(objective, constraint=ball, shape=2)
     stretched = optim.Term(optim.Equals(1.0), forward=lambda x: x.sum(keepdims=True), adjoint=lambda z: z)
     with pytest.raises(
-        ValueError, match=r"adjoint's answer in terms\[0\] must have the shape of x, \(2,\), got \(1,\)"
+        ValueError, match=r"adjoint's result in terms\[0\] must have the shape of x, \(2,\), got \(1,\)"
     ):
         optim.SHCGM().minimize_composite(sample, constraint=ball, terms=[stretched], shape=2)
     with pytest.raises(TypeError, match=r"terms\[0\] must be a Term, got L1Ball"):

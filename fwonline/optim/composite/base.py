@@ -46,7 +46,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["CompositeOptimizer", "CompositeState"]
 
-# Where a share of the gap is asked for, eigenvectors begin with this residual; each further try asks for a tenth.
+# Where a share of the gap is wanted, eigenvectors begin with this residual; each further try takes a tenth of it.
 _FIRST_TOL, _LAST_TOL = 0.1, 1e-13
 
 
@@ -65,8 +65,8 @@ class CompositeState:
     gap
         <v, x - s> of the last step: the Frank-Wolfe gap of the smoothed objective, estimated with d; no bound.
     lmo_error
-        By how much <s, v> of the last step may exceed its minimum, as the residual of the eigenvectors that were found
-        tells: a bound once they are nearest to the lowest eigenvalues. 0.0 where the oracle is exact.
+        By how much <s, v> of the last step may exceed its minimum, from the residual of the eigenvectors found: a bound
+        once they are nearest to the lowest eigenvalues. 0.0 where the oracle is exact.
     lmo_share
         The share of the largest <v, x - s> that the last step's s reaches, given that error; 1.0 where it is exact.
     n_gradients, n_exact_gradients, n_lmo
@@ -124,7 +124,7 @@ class CompositeState:
     def smoothed_gradient(self, beta: float) -> Array | float:
         """sum_i A_i^T (z_i - prox_{beta g_i}(z_i)) / beta; z_i = A_i x, with a dual A_i x + beta y_i."""
         return sum(
-            of_shape(self.x, term.smoothed_gradient(self.x, beta, dual), f"the adjoint's answer in terms[{i}]")
+            of_shape(self.x, term.smoothed_gradient(self.x, beta, dual), f"the adjoint's result in terms[{i}]")
             for i, (term, dual) in enumerate(zip(self.terms, self.duals, strict=True))
         )
 
@@ -300,7 +300,7 @@ class CompositeOptimizer(Optimizer):
         seed
             Seed of the sampling.
         callback
-            Called with the :class:`CompositeState` after each step; a true answer, or ``StopIteration``, ends the run.
+            Called with the :class:`CompositeState` after each step; a true result, or ``StopIteration``, ends the run.
         x0
             Where to start, a point of the set; by default its point nearest to the origin.
 
@@ -316,8 +316,8 @@ class CompositeOptimizer(Optimizer):
         Raises
         ------
         ValueError
-            For a start outside the set, a gradient that is not finite or has another shape, an adjoint whose answer has
-            another shape than x, or an objective that does not offer what the algorithm asks for.
+            For a start outside the set, a gradient that is not finite or has another shape, an adjoint whose result
+            has another shape than x, or an objective that does not offer what the algorithm needs.
         TypeError
             For a term that is no :class:`Term`.
         """
