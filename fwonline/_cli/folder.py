@@ -1,4 +1,4 @@
-"""The folder of a run: its definition, log, checkpoint and summary, and what may be done with one that exists."""
+"""The folder of a run: its definition, log, checkpoint and summary."""
 
 from __future__ import annotations
 
@@ -21,15 +21,10 @@ __all__ = ["LogWriter", "RunFolder", "read_log"]
 
 
 class RunFolder:
-    """Where a run keeps what it leaves behind.
+    """The folder of a run.
 
     ``definition.toml`` is the definition as it was given, ``log.jsonl`` holds one report a line, ``checkpoint`` is the
-    state to resume from and ``summary.json`` says how the run ended.
-
-    Parameters
-    ----------
-    path
-        The folder.
+    state to resume from and ``summary.json`` tells how the run ended.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -46,7 +41,7 @@ class RunFolder:
 
     @property
     def has_log(self) -> bool:
-        """Whether a run has reported here: it had begun, then, and had written a checkpoint before."""
+        """Whether a run has reported here; its first checkpoint was written before."""
         return any(_n_of(line) is not None for line in _lines(self.log))
 
     @property
@@ -68,8 +63,8 @@ class RunFolder:
             if path.is_symlink():
                 raise FolderError(f"{path}: expected a file of the run, found a link; choose another with --output")
 
-    def start_afresh(self, definition: str) -> None:
-        """Make the folder that of a new run; what an earlier one left goes."""
+    def start_new(self, definition: str) -> None:
+        """Prepare the folder for a new run; the files of an earlier one are removed."""
         self.path.mkdir(parents=True, exist_ok=True)
         for stale in (*self.path.glob("checkpoint*"), self.log, self.summary):
             stale.unlink(missing_ok=True)
@@ -85,21 +80,21 @@ class RunFolder:
         self.summary.write_bytes(msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")
 
     def write_failure(self, definition: StreamDefinition, n: int, n_rejected: dict[str, int], error: Exception) -> None:
-        """Say how far a run came that an error has ended."""
-        said = definition.hide(str(error) or repr(error))
-        values = {"name": definition.name, "state": "failed", "n": n, "n_rejected": dict(n_rejected), "error": said}
+        """Write how far a run came that an error has ended."""
+        message = definition.hide(str(error) or repr(error))
+        values = {"name": definition.name, "state": "failed", "n": n, "n_rejected": dict(n_rejected), "error": message}
         if isinstance(error, TooManyRejectedError):
             values["first_rejected"] = [definition.hide(why) for why in error.reasons]
         self.write_summary(**values)
 
     def join(self, definition: StreamDefinition) -> None:
-        """Make this the folder of the definition's group, or see that it is.
+        """Make this the folder of the definition's group.
 
-        Raises FolderError when the group was begun with another definition.
+        Raises FolderError where it is that of a group with another definition.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         if not self.is_run:
-            # Workers may come at once: each writes the same, and a name appears with all that it names.
+            # Workers may start at once: each writes the same, and the rename shows the whole file or none.
             temporary = self.path / f".definition-{os.getpid()}"
             temporary.write_text(definition.text, encoding="utf-8")
             os.replace(temporary, self.definition)
@@ -112,7 +107,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def worker(self) -> Iterator[RunFolder]:
-        """Take the first worker's folder that no worker is in."""
+        """Lock the first worker's folder that no other process has locked."""
         for number in itertools.count(1):
             folder = RunFolder(self.path / f"worker-{number}")
             with contextlib.ExitStack() as stack:
@@ -146,12 +141,8 @@ class RunFolder:
 class LogWriter(Observer):
     """Writes each report as one line of JSON, at once, so that the log can be followed while the run goes.
 
-    Values are the report's own; ``time`` is the wall clock in seconds since the epoch. Not-a-number becomes null.
-
-    Parameters
-    ----------
-    path
-        The log. What it holds of an earlier run is kept up to the sample at which that run is taken up again.
+    Values are the report's own; ``time`` is the wall clock in seconds since the epoch. Not-a-number becomes null. Lines
+    of an earlier run are kept up to the sample from which this run goes on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -176,7 +167,7 @@ class LogWriter(Observer):
         self._refuse_removed()
 
     def _refuse_removed(self) -> None:
-        """Raise where the folder is gone, or is another one by now: what is written would be lost without a word."""
+        """Raise where the log was removed or replaced: what is written would be lost silently."""
         if self._file is None:  # the first checkpoint comes before the start
             return
         try:

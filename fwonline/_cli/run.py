@@ -1,4 +1,4 @@
-"""``fwonline run``: a stream definition, its run folder, and what the person who started it sees."""
+"""``fwonline run``: run a stream definition in its folder, and show how it goes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
-from fwonline._cli.view import LiveView, PlainView, View, Voice
+from fwonline._cli.view import LiveView, Output, PlainView, View
 from fwonline.checkpoint import Checkpoint
 from fwonline.definition import StreamDefinition, load_definition, read_definition
 from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
@@ -23,7 +23,7 @@ __all__ = ["Options", "run"]
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says besides the definition."""
+    """The arguments of the command besides the definition."""
 
     limit: int | None = None
     resume: bool = False
@@ -37,60 +37,55 @@ class Options:
 def run(path: Path, options: Options) -> Summary:
     """Run the definition at `path` in its folder and return how it ended.
 
-    Raises DefinitionError, FolderError before anything has run or been written.
+    Raises DefinitionError or FolderError before anything has run or been written.
     """
     definition = load_definition(path, allow_write=options.allow_write, allow_env=options.allow_env)
     folder = RunFolder(options.output or Path("runs") / definition.name)
     folder.refuse_foreign()
-    if definition.is_shared:  # its sinks write in the workers' folders
-        definition.check(folder.path / "worker-1", shared=folder.path)
-    else:
-        definition.check(folder.path)
+    is_shared = definition.is_shared
+    definition.check(folder.path / "worker-1" if is_shared else folder.path, shared=folder.path if is_shared else None)
     limit = options.limit or definition.limit
-    if definition.is_shared:
-        return _work(definition, folder, limit, path, options)
-    with folder.locked():
-        note = _prepare(folder, definition, options)
+    with contextlib.ExitStack() as stack:
+        if is_shared:
+            group, own = folder, stack.enter_context(_worker_folder(folder, definition, options))
+            first = f"{own.path}: {own.path.name} of the group"
+        else:
+            group, own = None, folder
+            stack.enter_context(folder.locked())
+            first = _prepare(folder, definition, options)
         if options.quiet:
-            with _warnings_through(View(definition.name, limit).warn):
-                return _run(definition, folder, limit, None)
-        voice = Voice(sys.stdout)
-        if note:
-            voice.say(note)
-        with _view(definition.name, limit, voice) as view:
-            summary = _run(definition, folder, limit, view)
-        voice.say(_farewell(summary, folder, path, options))
+            stack.enter_context(_warnings_as_lines(View(definition.name, limit).warn))
+            return _run(definition, own, limit, None, group)
+        output = Output(sys.stdout)
+        if first:
+            output.write(first)
+        with _view(definition.name, limit, output) as view:
+            summary = _run(definition, own, limit, view, group)
+        output.write(_last_lines(summary, own, path, options, is_shared=is_shared))
         return summary
 
 
-def _work(definition: StreamDefinition, group: RunFolder, limit: int | None, path: Path, options: Options) -> Summary:
-    """Run one worker of a group in a folder of its own inside the group's."""
+@contextlib.contextmanager
+def _worker_folder(group: RunFolder, definition: StreamDefinition, options: Options) -> Iterator[RunFolder]:
+    """A folder for one worker, inside the folder of its group."""
     if options.fresh:
         raise FolderError(
-            f"{group.path}: a group keeps its place with the brokers, and --fresh does not reach that far. To start "
+            f"{group.path}: a group keeps its offsets with the brokers, where --fresh does not reset them. To start "
             "over, give the source another group, or delete the group there and its states here"
         )
     group.join(definition)
     with group.worker() as folder:
         folder.refuse_links()
-        folder.start_afresh(definition.text)
-        if options.quiet:
-            with _warnings_through(View(definition.name, limit).warn):
-                return _run(definition, folder, limit, None, group)
-        voice = Voice(sys.stdout)
-        voice.say(f"{folder.path}: {folder.path.name} of the group")
-        with _view(definition.name, limit, voice) as view:
-            summary = _run(definition, folder, limit, view, group)
-        voice.say(_farewell(summary, folder, path, options, is_shared=True))
-        return summary
+        folder.start_new(definition.text)
+        yield folder
 
 
 def _prepare(folder: RunFolder, definition: StreamDefinition, options: Options) -> str:
-    """Make the folder ready to begin or to go on, and say in a line what is not a matter of course."""
+    """Prepare the folder for a new run, or for one that goes on; return a message for the user, or an empty one."""
     if options.fresh or not folder.is_run:
         if options.resume:
             raise FolderError(f"{folder.path}: nothing to resume: no run was begun here")
-        folder.start_afresh(definition.text)
+        folder.start_new(definition.text)
         return ""
     if folder.is_finished and not options.resume:
         n = folder.read_summary().get("n", 0)
@@ -100,13 +95,13 @@ def _prepare(folder: RunFolder, definition: StreamDefinition, options: Options) 
         )
     if not Checkpoint(folder.checkpoint).exists():
         if options.resume or folder.has_log:
-            # The first checkpoint is older than the first line of the log: it was there.
+            # The first checkpoint is written before the first line of the log: it was there.
             raise FolderError(
                 f"{folder.path}: the checkpoint of this run is gone: neither {folder.checkpoint.name} nor "
                 f"{Checkpoint(folder.checkpoint).previous.name} is there. Put one of them back, or choose: --fresh "
                 "starts over, in place of what the folder holds, --output takes another folder"
             )
-        folder.start_afresh(definition.text)
+        folder.start_new(definition.text)
         return f"{folder.path}: the run before ended without a checkpoint; starting over"
     if changes := read_definition(folder.definition).differences(definition):
         raise FolderError(
@@ -150,8 +145,8 @@ def _run(
 
 
 @contextlib.contextmanager
-def _view(name: str, limit: int | None, voice: Voice) -> Iterator[View]:
-    """The view that suits where the output goes; warnings go through it as well."""
+def _view(name: str, limit: int | None, output: Output) -> Iterator[View]:
+    """The view for a terminal, or for a pipe or a file; it shows warnings, too."""
     view: View
     with contextlib.ExitStack() as stack:
         if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
@@ -159,20 +154,20 @@ def _view(name: str, limit: int | None, voice: Voice) -> Iterator[View]:
 
             view = stack.enter_context(LiveView(name, limit, Console()))
         else:
-            view = PlainView(name, limit, voice)
-        stack.enter_context(_warnings_through(view.warn))
+            view = PlainView(name, limit, output)
+        stack.enter_context(_warnings_as_lines(view.warn))
         yield view
 
 
 @contextlib.contextmanager
-def _warnings_through(warn: Callable[[str], None]) -> Iterator[None]:
-    """Tell warnings as one line, without the place in the source code that raised them."""
+def _warnings_as_lines(warn: Callable[[str], None]) -> Iterator[None]:
+    """Show each warning as one line, without the place in the source code that raised it."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(str(message))
         yield
 
 
-def _farewell(summary: Summary, folder: RunFolder, path: Path, options: Options, *, is_shared: bool = False) -> str:
+def _last_lines(summary: Summary, folder: RunFolder, path: Path, options: Options, *, is_shared: bool = False) -> str:
     lines = []
     if summary.n_rejected:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in summary.n_rejected.items())

@@ -1,4 +1,4 @@
-"""What a run shows while it goes: a live view on a terminal, a plain line now and then elsewhere."""
+"""What a run shows: a live view on a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fwonline.loop import Summary
 
-__all__ = ["LiveView", "PlainView", "View", "Voice"]
+__all__ = ["LiveView", "Output", "PlainView", "View"]
 
 _CELL = 24  # columns of a terminal that a label and its value ask for, at the least
 
@@ -72,7 +72,7 @@ def fields(report: Report) -> Iterator[tuple[str, str]]:
     for key, value in monitors.items():
         stem, _, end = key.rpartition("_")
         if value is None or value is True or key == "samples" or end in ("at", "looks"):
-            continue  # not known yet, as it should be, said already, or for the log alone
+            continue  # not known yet, as it should be, shown already, or for the log alone
         if end == "hi" and f"{stem}_lo" in monitors:
             continue
         if end == "lo" and f"{stem}_hi" in monitors:
@@ -81,32 +81,26 @@ def fields(report: Report) -> Iterator[tuple[str, str]]:
             yield key, number(value)
 
 
-class Voice:
-    """Says lines to a file, and falls silent when nobody reads them any more (``| head``).
-
-    Parameters
-    ----------
-    file
-        Where the lines go.
-    """
+class Output:
+    """Writes lines to a file until its reader is gone (``| head``)."""
 
     def __init__(self, file: TextIO) -> None:
         self.file = file
-        self.is_heard = True
+        self.is_open = True
 
-    def say(self, text: str) -> None:
-        if not self.is_heard:
+    def write(self, text: str) -> None:
+        if not self.is_open:
             return
         try:
             print(text, file=self.file, flush=True)
         except BrokenPipeError:
-            self.is_heard = False
-            # what is still buffered must go somewhere, or Python complains about it at its very end
+            self.is_open = False
+            # what is still buffered must go somewhere, or Python prints an error when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 class View(Observer):
-    """What both views share: the run's name, and how much of it there is to do."""
+    """What both views share: the name of the run, how much of it is done, and how long the rest takes."""
 
     def __init__(self, name: str, limit: int | None) -> None:
         self.name = name
@@ -140,33 +134,26 @@ class View(Observer):
 class PlainView(View):
     """Lines for a pipe or a log file: soon after the start, then ever more rarely, at least one a minute.
 
-    Parameters
-    ----------
-    name
-        What the run is called.
-    limit
-        How many samples the run will take, or None.
-    voice
-        Says the lines. When nobody hears it any more, the run is asked to stop as if by Ctrl-C.
+    When the output is closed by its reader, the run is stopped as if by Ctrl-C.
     """
 
-    def __init__(self, name: str, limit: int | None, voice: Voice) -> None:
+    def __init__(self, name: str, limit: int | None, output: Output) -> None:
         super().__init__(name, limit)
-        self.voice = voice
+        self.output = output
         self._due = 0.0
         self._last: Report | None = None
         self._has_stopped = False
 
     def on_start(self, start: Start) -> None:
         super().on_start(start)
-        self.voice.say(f"{self.name}: learning from {start.source}" + (f", from {start.n:,} on" if start.n else ""))
+        self.output.write(f"{self.name}: learning from {start.source}" + (f", from {start.n:,} on" if start.n else ""))
 
     def on_report(self, report: Report) -> None:
         self._last = report
         if report.elapsed >= self._due:
             self._due = report.elapsed + min(60.0, max(1.0, report.elapsed / 2))
             self._print(report)
-        if not self.voice.is_heard and not self._has_stopped:
+        if not self.output.is_open and not self._has_stopped:
             self._has_stopped = True
             with contextlib.suppress(KeyboardInterrupt):  # the report behind the last sample: nothing to stop
                 signal.raise_signal(signal.SIGINT)
@@ -176,10 +163,10 @@ class PlainView(View):
         parts = [f"{label} {value}" for label, value in fields(report)]
         if (left := self.time_left(report)) is not None and (done := self.progress(report)) is not None and done < 1:
             parts.append(f"{done:.0%}, {duration(left)} left")
-        self.voice.say("  ".join(parts))
+        self.output.write("  ".join(parts))
 
     def on_interrupt(self, signal_name: str) -> None:
-        self.voice.say(f"{signal_name}: stopping")
+        self.output.write(f"{signal_name}: stopping")
 
     def on_end(self, summary: Summary) -> None:
         if self._last is not None:
@@ -187,17 +174,7 @@ class PlainView(View):
 
 
 class LiveView(View):
-    """A view that stays in place and is redrawn as the terminal asks, down to 40 columns and below.
-
-    Parameters
-    ----------
-    name
-        What the run is called.
-    limit
-        How many samples the run will take, or None.
-    console
-        The terminal.
-    """
+    """A view that stays in place on a terminal of any width and is redrawn four times a second."""
 
     def __init__(self, name: str, limit: int | None, console: Console) -> None:
         from rich.live import Live
