@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from fwonline._loaded import claims
+from fwonline.checkpoint import document
 from fwonline.checkpoint.allowed import allowed_instance, find, method
-from fwonline.checkpoint.document import BIT_GENERATORS, SPARSE, VALUES, check_format, count_entries, is_rust
 from fwonline.exceptions import CheckpointError
 
 __all__ = ["Decoder"]
@@ -28,14 +28,14 @@ _MOST_OF_NOTHING = 1 << 24
 
 _UNMADE = object()
 _BEING_MADE = object()
-_VALUE_TYPES = {cls.__name__: cls for cls in VALUES}
+_VALUE_TYPES = {cls.__name__: cls for cls in document.VALUES}
 
 
 class Decoder:
-    """Makes every object of the table empty, then fills them, parts first, then has each check itself.
+    """Makes every object of the table empty, fills them, parts first, then checks each.
 
-    An instance whose class has a method `_check_loaded` is asked, once all are filled, whether it is what its methods
-    and compiled functions take for granted: the order in which a file fills objects, and what it shares between them,
+    When all are filled, an instance whose class has a method `_check_loaded` is checked by it for everything that its
+    methods and compiled functions rely on: the order in which a file fills objects, and what it shares between them,
     are the file's choice. The method raises; it may also replace what it holds by copies of its own.
     """
 
@@ -43,14 +43,14 @@ class Decoder:
         size = int.from_bytes(data[:8], "little")
         if len(data) < 8 or size > len(data) - 8:
             raise CheckpointError("the checkpoint is cut short")
-        document = msgspec.json.decode(data[8 : 8 + size])
-        check_format(document.get("format", 1))
-        self._root, self._lines, self._order = document["root"], document["objects"], document["order"]
+        content = msgspec.json.decode(data[8 : 8 + size])
+        document.check_format(content.get("format", 1))
+        self._root, self._lines, self._order = content["root"], content["objects"], content["order"]
         if sorted(self._order) != list(range(len(self._lines))):
             raise CheckpointError("the checkpoint does not say each object once")
         self._blobs: list[memoryview] = []
         start = 8 + size
-        for length in document["blobs"]:
+        for length in content["blobs"]:
             if type(length) is not int or not 0 <= length <= len(data) - start:
                 raise CheckpointError("the checkpoint is cut short")
             self._blobs.append(data[start : start + length])
@@ -205,11 +205,11 @@ class Decoder:
         if not 4 <= pool_size <= 64:
             raise CheckpointError(f"the checkpoint has a random seed of pool size {pool_size}")
         seeds = np.random.SeedSequence(entropy, spawn_key=spawn_key, pool_size=pool_size, n_children_spawned=spawned)
-        return _with_state(BIT_GENERATORS[name](seeds), self.value(state))
+        return _with_state(document.BIT_GENERATORS[name](seeds), self.value(state))
 
     def _generator(self, line: list[Any]) -> np.random.Generator:
         bits = self.value(line[1])
-        if type(bits) not in BIT_GENERATORS.values():
+        if type(bits) not in document.BIT_GENERATORS.values():
             raise CheckpointError("the checkpoint has a random generator without bits")
         return np.random.Generator(bits)
 
@@ -236,15 +236,15 @@ class Decoder:
 
     def _sparse(self, line: list[Any]) -> Any:
         _, name, shape, *parts = line
-        made = SPARSE[name](tuple(self.value(part) for part in parts), shape=tuple(shape))
+        made = document.SPARSE[name](tuple(self.value(part) for part in parts), shape=tuple(shape))
         made.check_format(full_check=True)
         return made
 
     def _instance(self, line: list[Any]) -> Any:
         cls = self._instance_class(line)
         how, arguments = line[3], self.column(line[4])
-        if is_rust(cls):
-            self._rust_entries = count_entries(self._rust_entries, arguments)
+        if document.is_rust(cls):
+            self._rust_entries = document.count_entries(self._rust_entries, arguments)
         if how == "new":
             return cls.__new__(cls, *arguments)
         if how == "call" and (cls.__reduce__ is not object.__reduce__ or cls.__reduce_ex__ is not object.__reduce_ex__):
@@ -280,7 +280,7 @@ _METHODS = (types.FunctionType, classmethod, staticmethod, property)
 
 
 def _check_names(cls: type, state: Any) -> None:
-    """Refuse a value that would stand where a method of ours is expected."""
+    """Refuse an attribute with the name of a method of a class of fwonline."""
     if not cls.__module__.startswith("fwonline.") or not isinstance(state, dict):
         return
     for name in state:
@@ -362,13 +362,23 @@ def _field_part(part: Any) -> Any:
     return part
 
 
-def _fill_dict(decoder: Decoder, value: dict, line: list[Any]) -> None:
-    # Not value.update: a Counter would add.
-    dict.update(value, zip(decoder.column(line[1]), decoder.column(line[2]), strict=True))
+def _make_sequence(decoder: Decoder, line: list[Any]) -> Any:
+    cls = document.SEQUENCES[line[0]]
+    return collections.deque(maxlen=line[2]) if cls is collections.deque else cls()
 
 
-def _made_default_dict(decoder: Decoder, line: list[Any]) -> Any:
-    return collections.defaultdict(decoder.value(line[3]))
+def _make_mapping(decoder: Decoder, line: list[Any]) -> Any:
+    cls = document.MAPPINGS[line[0]]
+    return collections.defaultdict(decoder.value(line[3])) if cls is collections.defaultdict else cls()
+
+
+def _fill_sequence(decoder: Decoder, value: Any, line: list[Any]) -> None:
+    (value.update if isinstance(value, set) else value.extend)(decoder.column(line[1]))
+
+
+def _fill_mapping(decoder: Decoder, value: Any, line: list[Any]) -> None:
+    update = value.update if isinstance(value, collections.OrderedDict) else functools.partial(dict.update, value)
+    update(zip(decoder.column(line[1]), decoder.column(line[2]), strict=True))  # Counter.update would add
 
 
 _VALUE: dict[str, Callable[[Decoder, list[Any]], Any]] = {
@@ -389,14 +399,9 @@ _VALUE: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "v": Decoder._plain_value,
 }
 _MAKE: dict[str, Callable[[Decoder, list[Any]], Any]] = {
-    "list": lambda decoder, line: [],
-    "set": lambda decoder, line: set(),
-    "deque": lambda decoder, line: collections.deque(maxlen=line[2]),
+    **dict.fromkeys(document.SEQUENCES, _make_sequence),
+    **dict.fromkeys(document.MAPPINGS, _make_mapping),
     "bytearray": lambda decoder, line: bytearray(decoder._blob(line[1])),
-    "dict": lambda decoder, line: {},
-    "odict": lambda decoder, line: collections.OrderedDict(),
-    "counter": lambda decoder, line: collections.Counter(),
-    "ddict": _made_default_dict,
     "array": Decoder._array,
     "view": Decoder._view,
     "bits": Decoder._bit_generator,
@@ -407,14 +412,7 @@ _MAKE: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "obj": Decoder._instance,
 }
 _FILL: dict[str, Callable[[Decoder, Any, list[Any]], None]] = {
-    "list": lambda decoder, value, line: value.extend(decoder.column(line[1])),
-    "set": lambda decoder, value, line: value.update(decoder.column(line[1])),
-    "deque": lambda decoder, value, line: value.extend(decoder.column(line[1])),
-    "dict": _fill_dict,
-    "odict": lambda decoder, value, line: value.update(
-        zip(decoder.column(line[1]), decoder.column(line[2]), strict=True)
-    ),
-    "counter": _fill_dict,
-    "ddict": _fill_dict,
+    **dict.fromkeys(document.SEQUENCES, _fill_sequence),
+    **dict.fromkeys(document.MAPPINGS, _fill_mapping),
     "obj": Decoder._fill_instance,
 }

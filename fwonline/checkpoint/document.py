@@ -1,7 +1,8 @@
-"""What the writer and the reader of a document agree on."""
+"""What the encoder and the decoder of a document share."""
 
 from __future__ import annotations
 
+import collections
 import datetime
 import statistics
 from collections.abc import Callable, Sequence
@@ -12,19 +13,7 @@ import scipy.sparse
 
 from fwonline.exceptions import CheckpointError
 
-__all__ = [
-    "BIT_GENERATORS",
-    "FORMAT",
-    "INT64",
-    "MAX_DEPTH",
-    "SPARSE",
-    "VALUES",
-    "check_format",
-    "count_entries",
-    "is_rust",
-]
-
-# Raised with every change after which files of before cannot be read.
+# Raised with every change after which older files cannot be read.
 FORMAT = 2
 _WRITTEN_BY = {1: " by version 0.1.0 of fwonline"}
 
@@ -44,6 +33,12 @@ SPARSE = {
         *(scipy.sparse.bsr_matrix, scipy.sparse.bsr_array),
     )
 }
+# Containers with their own lines, by the name in a document.
+SEQUENCES: dict[str, type] = {"list": list, "set": set, "deque": collections.deque}
+MAPPINGS: dict[str, type] = {
+    **{"dict": dict, "odict": collections.OrderedDict},
+    **{"counter": collections.Counter, "ddict": collections.defaultdict},
+}
 # Immutable values that their constructor makes again from these arguments.
 VALUES: dict[type, Callable[[Any], tuple]] = {
     complex: lambda v: (v.real, v.imag),
@@ -59,10 +54,12 @@ VALUES: dict[type, Callable[[Any], tuple]] = {
 
 
 def is_rust(cls: type) -> bool:
+    """Whether a class is written in Rust."""
     return cls.__module__.startswith("river._river_rust")
 
 
 def count_entries(total: int, arguments: Sequence[Any]) -> int:
+    """Add the sizes among a Rust class's arguments to `total`, and return it. Raises CheckpointError beyond a limit."""
     total += sum(argument for argument in arguments if type(argument) is int and argument > 0)
     if total > _MAX_RUST_ENTRIES:
         raise CheckpointError(

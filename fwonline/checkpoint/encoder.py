@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from fwonline.checkpoint import document
 from fwonline.checkpoint.allowed import allowed, allowed_instance, name_of
-from fwonline.checkpoint.document import BIT_GENERATORS, INT64, MAX_DEPTH, SPARSE, VALUES, count_entries, is_rust
 from fwonline.exceptions import CheckpointError
 
 __all__ = ["Encoder"]
 
 
 class Encoder:
-    """Goes through a value once, breadth first, and gives every object with an identity a line in a table."""
+    """Visits a value once, breadth first, and gives every object with an identity a line in a table."""
 
     def __init__(self) -> None:
         self.objects: list[list[Any]] = []
@@ -67,7 +67,7 @@ class Encoder:
         if value is None or kind is bool:
             return value
         if kind is int:
-            return value if -INT64 <= value < INT64 else ["i", hex(value)]
+            return value if -document.INT64 <= value < document.INT64 else ["i", hex(value)]
         if kind is float:
             return value if value - value == 0.0 else ["f", np.float64(value).tobytes().hex()]
         if kind is str:
@@ -104,8 +104,8 @@ class Encoder:
 
     def _tuple(self, value: tuple) -> Any:
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise CheckpointError(f"{self._path()} cannot be saved: tuples nested over {MAX_DEPTH} deep")
+        if self._depth > document.MAX_DEPTH:
+            raise CheckpointError(f"{self._path()} cannot be saved: tuples nested over {document.MAX_DEPTH} deep")
         column = self._column(value)
         self._depth -= 1
         return ["t", column]
@@ -114,7 +114,7 @@ class Encoder:
         return ["p", self.node(value.func), self._column(value.args), self._mapping(value.keywords)]
 
     def _plain_value(self, value: Any) -> Any:
-        return ["v", type(value).__name__, self._column(VALUES[type(value)](value))]
+        return ["v", type(value).__name__, self._column(document.VALUES[type(value)](value))]
 
     def _reference(self, value: Any) -> Any:
         index = self._index.get(id(value))
@@ -150,17 +150,12 @@ class Encoder:
 
     # Lines of the table
 
-    def _dict(self, value: dict) -> list[Any]:
-        return ["dict", self._column(value.keys()), self._column(value.values())]
+    def _sequence(self, value: Any) -> list[Any]:
+        return [_NAME[type(value)], self._column(value), getattr(value, "maxlen", None)]
 
-    def _ordered_dict(self, value: dict) -> list[Any]:
-        return ["odict", *self._dict(value)[1:]]
-
-    def _counter(self, value: dict) -> list[Any]:
-        return ["counter", *self._dict(value)[1:]]
-
-    def _default_dict(self, value: collections.defaultdict) -> list[Any]:
-        return ["ddict", *self._dict(value)[1:], self.node(value.default_factory)]
+    def _table(self, value: dict) -> list[Any]:
+        factory = self.node(getattr(value, "default_factory", None))
+        return [_NAME[type(value)], self._column(value.keys()), self._column(value.values()), factory]
 
     def _array(self, value: np.ndarray) -> list[Any]:
         if value.dtype.hasobject:
@@ -236,8 +231,8 @@ class Encoder:
             how = "call"
         else:
             self._refuse(value)
-        if is_rust(kind):
-            self._rust_entries = count_entries(self._rust_entries, arguments)
+        if document.is_rust(kind):
+            self._rust_entries = document.count_entries(self._rust_entries, arguments)
         if pairs is not None:
             pairs = dict(pairs)
             pairs = [self._column(pairs.keys()), self._column(pairs.values())]
@@ -326,27 +321,23 @@ def _label(parent: Any, child: Any) -> str:
     return "[...]"
 
 
+_NAME = {cls: name for name, cls in (document.SEQUENCES | document.MAPPINGS).items()}
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
 _TABLED: dict[type, Callable[[Encoder, Any], list[Any]]] = {
-    list: lambda encoder, value: ["list", encoder._column(value)],
-    set: lambda encoder, value: ["set", encoder._column(value)],
-    collections.deque: lambda encoder, value: ["deque", encoder._column(value), value.maxlen],
+    **dict.fromkeys(document.SEQUENCES.values(), Encoder._sequence),
+    **dict.fromkeys(document.MAPPINGS.values(), Encoder._table),
     bytearray: lambda encoder, value: ["bytearray", encoder._blob(bytes(value))],
-    dict: Encoder._dict,
-    collections.OrderedDict: Encoder._ordered_dict,
-    collections.Counter: Encoder._counter,
-    collections.defaultdict: Encoder._default_dict,
     np.ndarray: Encoder._array,
     np.random.Generator: lambda encoder, value: ["rng", encoder.node(value.bit_generator)],
     np.random.RandomState: Encoder._random_state,
     random.Random: Encoder._random,
-    **dict.fromkeys(BIT_GENERATORS.values(), Encoder._bit_generator),
-    **dict.fromkeys(SPARSE.values(), Encoder._sparse),
+    **dict.fromkeys(document.BIT_GENERATORS.values(), Encoder._bit_generator),
+    **dict.fromkeys(document.SPARSE.values(), Encoder._sparse),
 }
 _INLINE: dict[type, Callable[[Encoder, Any], Any]] = {
     tuple: Encoder._tuple,
     bytes: lambda encoder, value: ["b", encoder._blob(value)],
     frozenset: lambda encoder, value: ["fs", encoder._column(value)],
     functools.partial: Encoder._partial,
-    **dict.fromkeys(VALUES, Encoder._plain_value),
+    **dict.fromkeys(document.VALUES, Encoder._plain_value),
 }
