@@ -1,4 +1,4 @@
-"""From the plain values of a definition to its objects, or to a list of all that is wrong with them."""
+"""Building the objects of a definition, or a list of all that is wrong with it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fwonline.stream.group import GroupSource
 __all__ = ["Builder"]
 
 _SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group")
-_BROKEN = object()  # stands for an object that could not be built, so that one look finds every mistake
+_BROKEN = object()  # in place of an object that could not be built, so that one pass finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and the fields of a loop's options.
 _RUN = {name: value for part in (BadSamples, Questions, Timing) for name, value in classes.parameters(part).items()}
 # The table [group]: these parameters of `GroupLoop`.
@@ -35,10 +35,10 @@ _GROUP = ("states", "merge_every", "merge_topic", "transactional")
 
 
 class _Unopened(Sink):
-    """Stands for a sink while a definition is only checked: a sink opens its file at once."""
+    """In place of a sink while a definition is only checked: a sink opens its file at once."""
 
     def write(self, record: dict[str, Any]) -> None:
-        raise NotImplementedError("a sink that only stands for another takes no records")
+        raise NotImplementedError("this sink only checks a definition")
 
     def __repr__(self) -> str:
         return "a sink"
@@ -70,7 +70,7 @@ class Builder:
         self.opens = opens
         self.seed: int | None = None
         self.problems: dict[tuple[int, str], None] = {}  # (line, message), each once
-        self.filled_in: dict[str, str] = {}  # what the environment gave -> ${NAME}, which is all that is ever shown
+        self.filled_in: dict[str, str] = {}  # value from the environment -> ${NAME}, which is shown in its place
 
     def build(self, **options: Any) -> EventLoop | GroupLoop:
         """The whole run; `options` are parameters of its loop that no definition sets.
@@ -118,25 +118,28 @@ class Builder:
             expected = "letters, digits, '_', '-' and '.', since it names the run's folder"
             self.problem(("name",), f"expected {expected}, found {name!r}")
 
-    def section_run(self) -> dict[str, Any]:
-        path: KeyPath = ("run",)
-        spec = self.values.get("run", {})
+    def table(self, key: str, known: dict[str, inspect.Parameter]) -> dict[str, Any]:
+        """A table of plain values, each checked against the parameter of its name."""
+        spec = self.values.get(key, {})
         if not isinstance(spec, dict):
-            self.problem(path, f"expected a table, found {_shown(spec)}")
+            self.problem((key,), f"expected a table, found {_shown(spec)}")
             return {}
-        self.unknown_keys(spec, ("seed", "limit", *_RUN), path)
+        self.unknown_keys(spec, known, (key,))
+        for name, value in spec.items():
+            if name in known and (expected := classes.expected_type(known[name], value)):
+                self.problem((key, name), f"expected {expected}, found {_shown(value)}")
+        return spec
+
+    def section_run(self) -> dict[str, Any]:
         plain = inspect.Parameter("whole", inspect.Parameter.KEYWORD_ONLY, annotation="int")
-        known = {"seed": plain, "limit": plain, **_RUN}
-        for key, value in spec.items():
-            if key in known and (expected := classes.expected_type(known[key], value)):
-                self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
+        spec = self.table("run", {"seed": plain, "limit": plain, **_RUN})
         for key, least in (("seed", 0), ("limit", 1)):
             if type(spec.get(key)) is int and spec[key] < least:
-                self.problem((*path, key), f"expected an integer from {least} on, found {spec[key]}")
+                self.problem(("run", key), f"expected an integer from {least} on, found {spec[key]}")
         self.seed = spec.get("seed")
         settings = {key: value for key, value in spec.items() if key in _RUN}
         if "dead_letter" in settings:
-            settings["dead_letter"] = self.dead_letter(settings["dead_letter"], (*path, "dead_letter"))
+            settings["dead_letter"] = self.dead_letter(settings["dead_letter"], ("run", "dead_letter"))
             settings.setdefault("on_error", "dead-letter")
         return settings
 
@@ -156,24 +159,18 @@ class Builder:
 
     def section_group(self, source: Any) -> dict[str, Any] | None:
         """The parameters of a group's loop, or None for a run on its own."""
-        path: KeyPath = ("group",)
-        spec = self.values.get("group")
-        if spec is None:
+        if "group" not in self.values:
             if isinstance(source, GroupSource):
                 what = type(source).__name__
                 self.problem((), f"the table [group] is missing: {what} shares a stream out among workers")
             return None
-        if not isinstance(spec, dict):
-            return self.problem(path, f"expected a table, found {_shown(spec)}")
-        if source is not _BROKEN and not isinstance(source, GroupSource):
-            self.problem(path, f"{type(source).__name__} is read by one process; a group shares out a KafkaGroupSource")
-        self.unknown_keys(spec, _GROUP, path)
         known = classes.parameters(GroupLoop)
-        for key, value in spec.items():
-            if key in known and (expected := classes.expected_type(known[key], value)):
-                self.problem((*path, key), f"expected {expected}, found {_shown(value)}")
-        states = self.written(str(spec.get("states", "states")), (*path, "states"), self.shared)
-        # Sinks that are not opened cannot say whether they take part in a transaction.
+        spec = self.table("group", {name: known[name] for name in _GROUP})
+        if source is not _BROKEN and not isinstance(source, GroupSource):
+            what = type(source).__name__
+            self.problem(("group",), f"{what} is read by one process; a group shares out a KafkaGroupSource")
+        states = self.written(str(spec.get("states", "states")), ("group", "states"), self.shared)
+        # Sinks that are not opened cannot tell whether they take part in a transaction.
         transactional = self.opens and spec.get("transactional", False)
         return {**spec, "transactional": transactional, "states": states}
 
@@ -183,11 +180,9 @@ class Builder:
         if model is _BROKEN:
             return model
         last = final_estimator(model)
-        # A covariance or another model of the features alone is read off by the monitors; a transformer is no model.
-        answers = hasattr(last, "predict_one") or not (
-            getattr(last, "_supervised", True) or isinstance(last, base.Transformer)
-        )
-        if not hasattr(last, "learn_one") or not answers:
+        # A covariance or another model of the features alone is for the monitors; a transformer is no model.
+        is_described = not (getattr(last, "_supervised", True) or isinstance(last, base.Transformer))
+        if not hasattr(last, "learn_one") or not (hasattr(last, "predict_one") or is_described):
             return self.problem(path, f"the last step must learn and predict, and {type(last).__name__} does not")
         return model
 
@@ -303,7 +298,7 @@ class Builder:
 
     @staticmethod
     def hint(path: KeyPath) -> str:
-        """What a key says about its object's module: that of ``loss`` is ``losses``."""
+        """The parameter's name, which points at the module of its object: ``loss`` at ``losses``."""
         return "metric" if path[0] == "monitors" and len(path) <= 2 else str(path[-1])
 
     def value(self, value: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None = None) -> Any:
@@ -356,13 +351,13 @@ class Builder:
         """A string with what it takes from the environment; a reference where it is a secret's and nothing else."""
         broken = False
         is_client = "client" in path[:-1]
-        # What else there is, names of topics and groups above all, is written to checkpoints and summaries.
+        # All other values, names of topics and groups above all, are written to checkpoints and summaries.
         is_kept = not is_client and path[-1] != "bootstrap_servers" and not (path[-1] == "topic" and _is_sink(cls))
         if is_kept and "${" in value:
             return self.problem(
                 path,
                 f"{value!r}: the environment is filled in only under `client`, in `bootstrap_servers` and in a sink's "
-                "`topic`: what stands elsewhere is written to the run's files",
+                "`topic`: other values are written to the run's files",
             )
 
         def replacement(match: re.Match[str]) -> str:
@@ -389,11 +384,11 @@ class Builder:
         if broken:
             return _BROKEN
         whole = REFERENCE.fullmatch(value)
-        # Read at each connection and kept nowhere; and the client's messages know that it is not to be shown.
+        # Read at each connection and kept nowhere; the client does not show it in its messages.
         return {"env": whole[1]} if is_client and whole and os.environ.get(whole[1]) else text
 
     def call(self, cls: type, arguments: dict[str, Any], path: KeyPath) -> Any:
-        """``cls(**arguments)``, with what is wrong said in terms of the definition."""
+        """``cls(**arguments)``, with mistakes reported in terms of the definition."""
         known = classes.parameters(cls)
         kinds = inspect.Parameter
         spread = next((name for name, p in known.items() if p.kind is kinds.VAR_POSITIONAL), None)
@@ -420,7 +415,7 @@ class Builder:
         positional = arguments.pop(spread, []) if spread else []
         try:
             return cls(*positional, **arguments)
-        except Exception as error:  # constructors of two libraries: whatever they object to, the file is the cause
+        except Exception as error:  # whatever the constructors of two libraries raise, the file is the cause
             culprit = self.culprit(path, arguments, error)
             hint = _object_hint(str(culprit[-1]), arguments.get(str(culprit[-1])))
             what = str(error).removeprefix(f"{cls.__name__}: ")
@@ -428,7 +423,7 @@ class Builder:
 
     @staticmethod
     def culprit(path: KeyPath, arguments: dict[str, Any], error: Exception) -> KeyPath:
-        """The key that an error speaks of first, if it names one; else the table."""
+        """The first key that an error names, if it names one; else the table."""
         words = re.findall(r"\w+", str(error))
         return next(((*path, word) for word in words if word in arguments), path)
 

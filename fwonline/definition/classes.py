@@ -1,4 +1,4 @@
-"""The classes that a stream definition may name. Data becomes objects of these and of nothing else."""
+"""The classes that a stream definition may name: it can build objects of these and of nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["AmbiguousName", "closest", "expected_type", "find", "listing", "parameters", "wants_function"]
 
-# Everything a definition can reach: it may come from a stranger, so nothing here runs code that the file brings.
+# A definition may come from somebody else, so nothing here runs code from the file.
 _MODULES = (
     "fwonline.cluster",
     "fwonline.sets",
@@ -40,7 +40,7 @@ _MODULES = (
     "river.datasets",
     "river.datasets.synth",
 )
-# These want a function, a class or an iterator, which no file can hold, or are no parts of a run.
+# These need a function, a class or an iterator, which no file can hold, or are no parts of a run.
 _NOT_FROM_DATA = {
     "Bracket",
     "CallbackSink",

@@ -1,4 +1,4 @@
-"""What a definition may touch: it may come from a stranger."""
+"""What a definition, which may come from somebody else, may read and write."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 __all__ = ["REFERENCE", "Permissions", "environment_names", "hidden", "is_secret"]
 
 REFERENCE = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")  # ${NAME} or, as in a shell, ${NAME:-default}
-#: What may be read from the environment without being asked for: the brokers' address, as this project's streams do.
+#: Variables that every definition may read: the brokers' address, as this project's streams do.
 _KNOWN = frozenset({"KAFKA"})
 _SECRET_WORDS = ("password", "secret", "token")
 _WITH_PASSWORD = re.compile(r"://[^/@\s]*:(?!\$\{)[^/@\s]+@")  # scheme://user:password@host
-# What a run keeps in its folder, beside the checkpoint and its temporary files.
+# The files of a run in its folder, besides the checkpoint and its temporary files.
 _OWN = frozenset({"definition.toml", "log.jsonl", "summary.json", ".lock"})
 
 
@@ -46,9 +46,9 @@ class Permissions:
         return name in _KNOWN or name in self.env
 
     def obstacle(self, path: Path, folder: Path) -> str:
-        """Say why `path` must not be written by a run in `folder`; empty where it may.
+        """Return why `path` must not be written by a run in `folder`; empty where it may.
 
-        Links and ``..`` are followed: what counts is where the file is in the end.
+        Links and ``..`` are followed.
         """
         try:
             root, target = folder.resolve(), path.resolve()

@@ -20,7 +20,7 @@ from fwonline.loop.report import Observer
 __all__ = ["StreamDefinition", "load_definition", "read_definition"]
 
 _ABSENT = object()
-# What changes nothing of what was learned so far: a run may be taken up with other values of these.
+# Keys that change nothing of what was learned so far: a run may go on with other values of these.
 _FREE = {
     ("name",),
     *(("run", key) for key in ("limit", "on_error", "max_rejected_share")),
@@ -45,8 +45,8 @@ class StreamDefinition:
 
     Relative paths of sources start at the definition's folder, those of sinks at the run folder.
 
-    **A definition from a stranger** can do this and no more: read any file that you may read (``path`` of a source, a
-    certificate in ``client``), connect to the brokers that it names, send what it reads and predicts to topics there,
+    **A definition from somebody else** can do this and no more: read any file that you may read (``path`` of a source,
+    a certificate in ``client``), connect to the brokers that it names, send what it reads and predicts to topics there,
     and let river fetch its data sets. It writes in the run folder only: a sink, a dead letter or ``states`` anywhere
     else, links and ``..`` followed, is refused unless `allow_write` names the place. ``${NAME}`` and
     ``${NAME:-default}`` are filled in from the environment for Kafka only: any variable under ``client``, where secrets
@@ -175,21 +175,20 @@ class StreamDefinition:
         return hidden(text, self.values)
 
     def differences(self, other: StreamDefinition) -> list[str]:
-        """What a run of `self` would have to change to be a run of `other`.
+        """Return where two definitions differ in what matters for what is learned.
 
-        The name, how far a run goes (``limit``), what a bad sample does to it (``on_error``) and how often it reports
-        and writes checkpoints are no difference: they change nothing of what was learned so far.
+        The name, the ``limit``, ``on_error`` and how often a run reports and writes checkpoints do not matter.
         """
         before, after = dict(_leaves(self.values)), dict(_leaves(other.values))
         found = []
         for key in sorted(before.keys() | after.keys(), key=dotted):
             if key not in _FREE and before.get(key, _ABSENT) != after.get(key, _ABSENT):
-                old, new = (_said(key, values) for values in (before, after))
+                old, new = (_shown(key, values) for values in (before, after))
                 found.append(f"{dotted(key)}: {old} before, {new} now")
         return found
 
 
-def _said(key: KeyPath, values: dict[KeyPath, Any]) -> str:
+def _shown(key: KeyPath, values: dict[KeyPath, Any]) -> str:
     if key not in values:
         return "not set"
     return "***" if is_secret(key, values[key]) else repr(values[key])
@@ -249,7 +248,7 @@ def load_definition(
 
 
 def read_definition(path: str | os.PathLike[str]) -> StreamDefinition:
-    """Read a stream definition without asking whether a run can be made of it.
+    """Read a stream definition without checking that it describes a run.
 
     Raises
     ------

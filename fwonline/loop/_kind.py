@@ -1,4 +1,4 @@
-"""What a model or a source is, apart from what it learned: a checkpoint is only taken up by its like."""
+"""Class and parameters of a model or a source: a run goes on only from a checkpoint of the same ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kind_of(obj: Any) -> Any:
 
 
 def _kind_of(obj: Any, known: dict[int, Any]) -> Any:
-    # Each object once: lists of lists of the same lists, as a file may have them, would take for ever.
+    # Each object once: lists that hold the same list many times, as a file may have them, would take for ever.
     if isinstance(obj, (bool, int, float, str, bytes, type(None))):
         return repr(obj)
     if isinstance(obj, type) or inspect.isroutine(obj):
@@ -51,7 +51,7 @@ def _kind_of(obj: Any, known: dict[int, Any]) -> Any:
 
 
 def difference(then: Any, now: Any, path: str, own: bool = False) -> str | None:
-    """Say in words where two kinds differ first, or return None.
+    """Return where two kinds differ first, in words, or None.
 
     With `own`, classes are compared, and the parameters of this library's: others' may change what they were given.
 

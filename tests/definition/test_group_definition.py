@@ -107,7 +107,7 @@ def test_another_definition_does_not_join(load, tmp_path, monkeypatch, capsys):
     assert "the definition is not the one this group was begun with" in said
     assert "model[1].constraint.radius: 5.0 before, 6.0 now" in said
     assert main(["run", "stream.toml", "--fresh"]) == 2
-    assert "--fresh does not reach that far" in capsys.readouterr().err
+    assert "--fresh does not reset them" in capsys.readouterr().err
 
 
 def test_what_a_group_decides_itself_is_not_set():

@@ -1,4 +1,4 @@
-"""One model of several: what a group predicts with."""
+"""Merging models: one that predicts with what several have learned."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any
 
 from river import base, compose, preprocessing
 
+from fwonline._protocols import SupportsMerged
+
 __all__ = ["merge", "merge_step"]
 
 
 def merge(models: Sequence[Any]) -> Any:
     """Return a model that predicts with what all of `models` have learned, each weighted by its samples.
 
-    A pipeline is merged step by step: scalers as if one had seen everything, and an estimator of this library by
-    `merged`: a linear model's is a convex combination of the weights, which stays in the constraint set; those of
-    `SHCGMCompletion`, `SHCGMCovariance` and `SHCGMKMeans` say what they are. Where the models were fed alike, by
-    partitions that are random parts of one stream, that is all there is to it. Where their scalers differ, weights of
-    differently scaled features are averaged, and the merge is as good as the scalers are alike.
+    A pipeline is merged step by step: scalers as if one had seen everything, and an estimator of this library by its
+    method `merged`: for a linear model a convex combination of the weights, which stays in the constraint set. Weights
+    of features that the models' scalers scale differently are averaged as they are, so the merge is good where the
+    scalers are similar, as they are when partitions are random parts of one stream.
 
     The merge is for predicting; the models are left as they are.
 
@@ -32,7 +33,7 @@ def merge(models: Sequence[Any]) -> Any:
     Raises
     ------
     TypeError
-        When a step has a state that nobody has said how to merge: see `merge_step`.
+        When a step has a state and no way to merge it: see `merge_step`.
 
     Examples
     --------
@@ -64,8 +65,8 @@ def merge(models: Sequence[Any]) -> Any:
 
 @functools.singledispatch
 def merge_step(first: Any, others: Sequence[Any]) -> Any:
-    """Merge one step of a pipeline with its likes; `merge_step.register(CLASS)` says how for a class of yours."""
-    if hasattr(first, "merged"):
+    """Merge one step of a pipeline with others of its class; `merge_step.register(CLASS)` adds a class of yours."""
+    if isinstance(first, SupportsMerged):
         return first.merged(others)
     if isinstance(first, base.Transformer) and type(first).learn_one is base.Transformer.learn_one:
         return copy.deepcopy(first)  # it learns nothing

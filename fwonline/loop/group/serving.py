@@ -1,4 +1,4 @@
-"""The model that a group predicts with, gathered from what its partitions have committed."""
+"""The model that a group predicts with: the merge of what its partitions have committed."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ __all__ = ["MergedModel"]
 class MergedModel:
     """The merge of the models of all partitions, as far as they are committed.
 
-    Workers refresh one on a schedule. A process that only predicts may have its own: it needs to see the states' folder
-    and to reach the brokers, and takes no part in the group.
+    Workers refresh one on a schedule. A process that only predicts may have its own: it needs the folder of the states
+    and the brokers, and does not join the group.
 
     Parameters
     ----------
     source
-        Says where the group stands. It need not have joined.
+        Knows the group's committed offsets. It need not have joined.
     states
         Where the states are.
     merge_topic
-        Where the workers show their models, if they do (`merge_topic`): then `states` are not looked at. What is no
-        model there, or one of another kind, is refused and counted, and the one of before stays.
+        Where the workers publish their models, if they do (`merge_topic`): then `states` are not read. A message that
+        is no model, or one of another kind, is refused and counted, and the last model stays.
     model
-        What the models shown on the topic must be like: of its class and parameters. By default, like the first.
+        The models on the topic must have its class and parameters. By default, those of the first.
 
     Attributes
     ----------
     model
-        The merge, or None as long as nothing was committed.
+        The merge, or None as long as nothing is committed.
     n_partitions
         Of how many partitions it is made.
     n_refused
-        How much of what the topic had was refused.
+        How many messages of the topic were refused.
     refusal
-        Why the last of it was.
+        Why the last of them was.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class MergedModel:
         self._source = source
         self._states = states
         self._merge_topic = merge_topic
-        self._marks: dict[str, Any] = {}  # what was looked at last
+        self._marks: dict[str, Any] = {}  # offset or note of what was read last
         self._models: dict[str, Any] = {}
         self._kind = None if model is None else kind_of(model)
         self._n_refused = 0
@@ -77,12 +77,12 @@ class MergedModel:
         return len(self._models)
 
     def refresh(self) -> bool:
-        """Gather what was committed since; whether that changed the model.
+        """Read what was committed since; return whether that changed the model.
 
         Raises
         ------
         CheckpointError
-            When a state that counts is damaged.
+            When a committed state is damaged.
         TypeError, ValueError
             When the models cannot be merged.
         """
@@ -108,7 +108,7 @@ class MergedModel:
             self._marks[partition] = offset
             try:
                 self._models[partition] = self._loaded(document)
-            except Exception as error:  # whatever a stranger has written there: it is no model
+            except Exception as error:  # whatever was written there: it is no model
                 self._refuse(partition, error)
             else:
                 new.add(partition)
@@ -146,7 +146,7 @@ class MergedModel:
         return model
 
     def _take_back(self, new: set[str], before: dict[str, Any]) -> bool:
-        """Refuse what cannot even be merged with itself; whether there was something."""
+        """Refuse models that cannot even be merged with themselves; return whether there were any."""
         found = False
         for partition in sorted(new):
             model = self._models[partition]
@@ -177,7 +177,7 @@ class MergedModel:
             except CheckpointError:
                 if self._states.is_there(partition, note):
                     raise
-                continue  # superseded between the two looks: the next refresh finds its successor
+                continue  # superseded meanwhile: the next refresh finds its successor
             if not isinstance(state, dict) or "model" not in state:
                 raise CheckpointError(f"{partition}: this is no state of a group's worker")
             self._models[partition] = state["model"]

@@ -1,4 +1,4 @@
-"""The files of what partitions have learned: written once, named by the group's commits, removed when superseded."""
+"""The states of partitions: files that are written once, named by the group's commits, removed when superseded."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _CURE = "Reset the group's offsets and its states together, or take another grou
 class PartitionStates:
     """A folder of states, which all workers of a group see.
 
-    Each state is a file of its own that is never changed. Which one counts is said by a *note*, a short text that the
-    group keeps with a partition's offset: the file's name, in which the offset stands once more, and its checksum. A
-    file is removed when a later one of the same partition was committed, and never before.
+    Each state is a file of its own that is never changed. The valid one is named by a *note*, the metadata that the group
+    commits with a partition's offset: the file's name, which repeats the offset, and its checksum. A file is removed
+    when a later one of the same partition was committed, and never before.
 
     Parameters
     ----------
@@ -49,24 +49,24 @@ class PartitionStates:
     >>> folder.cleanup()
     """
 
-    #: How the note of a partition begins that nothing was learned of yet: see `beginning`.
+    #: The start of the note of a partition of which nothing was learned yet: see `beginning`.
     NEW = _NEW
 
     def __init__(self, path: str | os.PathLike[str], group: str) -> None:
         self.path = Path(path)
         self.group = group
-        self._is_begun = False  # from then on the folder is there, or somebody took it away
+        self._is_begun = False  # from then on a missing folder was removed
 
     def __repr__(self) -> str:
         return f"PartitionStates({str(self.path)!r}, {self.group!r})"
 
     def folder(self, partition: str) -> Path:
-        """Where the states of a partition are."""
+        """The folder of the states of a partition."""
         topic, _, number = partition.rstrip("]").rpartition("[")
         return self.path / quote(self.group, safe="") / f"{quote(topic, safe='')}-{number}"
 
     def files(self, partition: str) -> list[Path]:
-        """The files of a partition, those that nobody points at among them."""
+        """The files of a partition, committed or not."""
         try:
             return sorted(path for path in self.folder(partition).iterdir() if _FILE.fullmatch(path.name))
         except FileNotFoundError:
@@ -103,12 +103,12 @@ class PartitionStates:
         Raises
         ------
         CheckpointError
-            When the note is none of ours, or the file is missing, damaged or another one.
+            When the note names no state, or the file is missing, damaged or another one.
         """
         return file.read(self._file(partition, note), into, self._parsed(partition, note)["checksum"])
 
     def is_there(self, partition: str, note: str) -> bool:
-        """Whether the file of a note exists. One that was superseded meanwhile does not."""
+        """Whether the file of a note exists: not if it was superseded meanwhile."""
         return self._file(partition, note).exists()
 
     def latest_generation(self, partition: str) -> int:
@@ -129,7 +129,7 @@ class PartitionStates:
 
     @staticmethod
     def beginning(offsets: Mapping[str, int]) -> str:
-        """Return the note of a partition that nothing was learned of yet and that begins at these offsets."""
+        """Return the note of a partition that begins at these offsets, and of which nothing was learned yet."""
         return " ".join([_NEW, *(str(offsets[name]) for name in sorted(offsets))])
 
     @staticmethod
@@ -138,7 +138,7 @@ class PartitionStates:
         return _NEW_AT.fullmatch(note) is not None
 
     def check_beginning(self, partition: str, note: str, offsets: Mapping[str, int]) -> None:
-        """Make sure that a partition of which nothing was learned stands where it began.
+        """Check that a partition of which nothing was learned is where it began.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class PartitionStates:
             raise _moved(partition, offsets, note.removeprefix(_NEW).strip())
 
     def check_position(self, partition: str, state: Any, offsets: Mapping[str, int]) -> None:
-        """Make sure that a state is of exactly the offsets that the group has for the partition.
+        """Check that a state is of exactly the offsets that the group has for the partition.
 
         Raises
         ------
@@ -162,12 +162,12 @@ class PartitionStates:
             raise _moved(partition, offsets, of)
 
     def begin(self, partition: str) -> None:
-        """Make sure that nothing was learned of a partition for which the group has no offset.
+        """Check that nothing was learned of a partition for which the group has no offset.
 
         Raises
         ------
         CheckpointError
-            When there are states: the group has lost its offsets, and which state counts nobody can tell.
+            When there are states: the group has lost its offsets, and which state is valid is not known.
         """
         if files := self.files(partition):
             raise CheckpointError(
@@ -177,7 +177,7 @@ class PartitionStates:
             )
 
     def sweep(self, partition: str, note: str) -> None:
-        """Remove the files that can never count again, now that `note` is committed.
+        """Remove the files that can never be valid again, now that `note` is committed.
 
         What was written in an earlier generation, or by this worker before, can be committed no more. Files of a later
         generation belong to its owner.
@@ -187,7 +187,7 @@ class PartitionStates:
         for path in self.files(partition):
             if path.name[:10] <= generation and path.name != kept:
                 path.unlink(missing_ok=True)
-        for path in self.folder(partition).glob("*.state.tmp"):  # of a worker that died while it wrote
+        for path in self.folder(partition).glob("*.state.tmp"):  # of a worker that was killed while it wrote
             if path.name[:10] < generation:
                 path.unlink(missing_ok=True)
 
