@@ -30,7 +30,7 @@ def _kind_of(obj: Any, known: dict[int, Any]) -> Any:
     if isinstance(obj, (bool, int, float, str, bytes, type(None))):
         return repr(obj)
     if isinstance(obj, type) or inspect.isroutine(obj):
-        return ".".join(name_of(obj))
+        return ".".join(map(str, name_of(obj)))
     if id(obj) in known:
         return known[id(obj)]
     kind: Any

@@ -26,9 +26,9 @@ _CURE = "Reset the group's offsets and its states together, or take another grou
 class PartitionStates:
     """A folder of states, which all workers of a group see.
 
-    Each state is a file of its own that is never changed. The valid one is named by a *note*, the metadata that the group
-    commits with a partition's offset: the file's name, which repeats the offset, and its checksum. A file is removed
-    when a later one of the same partition was committed, and never before.
+    Each state is a file of its own that is never changed. The valid one is named by a *note*, the metadata that the
+    group commits with a partition's offset: the file's name, which repeats the offset, and its checksum. A file is
+    removed when a later one of the same partition was committed, and never before.
 
     Parameters
     ----------
