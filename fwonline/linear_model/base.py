@@ -24,7 +24,8 @@ from fwonline.sets import ConvexSet, L1Ball
 if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fwonline.optim.runs.run import LastSample, Run
+    from fwonline.optim.runs.protocol import ModelRun as Run
+    from fwonline.optim.runs.run import LastSample
 
 __all__ = ["FWLinear", "final_estimator"]
 

@@ -10,7 +10,6 @@ from river import optim as river_optim
 from river import utils as river_utils
 
 from fwonline import _loaded
-from fwonline._kernels import layout
 from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear, label_array, seen
@@ -19,7 +18,6 @@ from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.one_sample import OneSampleFW
 from fwonline.optim.problem.score_loss import probabilities
-from fwonline.optim.runs.finite_sum_run import as_sum
 from fwonline.optim.runs.softmax_run import SoftmaxRun
 from fwonline.sets import ConvexSet, Fantope, NuclearBall, Spectrahedron, Spectraplex
 
@@ -254,7 +252,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         classes, targets = np.unique(np.asarray(y), return_inverse=True)
         optimizer = (self._default_optimizer() if self.optimizer is None else self.optimizer).clone()
         run = self._start(optimizer)
-        data = as_sum(X, targets.astype(np.float64), run)
+        data = run.attach(X, targets.astype(np.float64))
         d = np.shape(X)[1]
         if self.max_names is not None and d > self.max_names:
             raise ValueError(f"X has {d} columns, more than max_names = {self.max_names}")
@@ -262,7 +260,6 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         run.admit(len(classes))
         if x0 is not None:
             run.set_weights(x0)
-        run.set_sum(data)
         result = optimizer._follow(run, steps, 10, callback, tol, lambda W: data.measure(W, self.constraint))
         self._features = FeatureIndex(self.max_names)
         self._classes = tuple(classes.tolist())
@@ -270,8 +267,8 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         self._features.columns(range(d), self._run)
         self._run.admit(len(classes))
         self._run.x[...] = result.x
-        self._run.cnt[layout.WARM] = 1
-        self._run.num[layout.GAP] = result.gap_estimate
+        self._run.s.warm = 1
+        self._run.s.gap = result.gap_estimate
         return result
 
     def merged(self, others: typing.Iterable[typing.Self]) -> typing.Self:

@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fwonline.optim.runs.method import Method
-    from fwonline.optim.runs.run import Run
+    from fwonline.optim.runs.protocol import ModelRun
 
 __all__ = ["Optimizer", "State"]
 
@@ -56,7 +56,7 @@ class State:
     gap: float
     n_gradients: int
     n_lmo: int
-    _run: Run = dataclasses.field(repr=False)
+    _run: ModelRun = dataclasses.field(repr=False)
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -223,7 +223,7 @@ class Optimizer(base.Base):
 
     def _follow(
         self,
-        run: Run,
+        run: ModelRun,
         steps: int,
         n: int,
         callback: Callable[[State], bool | None] | None,

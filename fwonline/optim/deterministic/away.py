@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import typing
 
-from fwonline._kernels import layout
-from fwonline.optim.runs.full_gradient import Corrective
-from fwonline.optim.runs.full_run import ActiveRun, distance_sq
+from fwonline.optim.runs.full_gradient import Corrective, FullGradient
 
 if typing.TYPE_CHECKING:
-    pass
+    from fwonline.optim.runs.full_run import FullRun, Look
+    from fwonline.sets import Atom
 
 __all__ = ["AwayFW"]
 
 
-class AwayRun(ActiveRun):
-    def _step(self, alpha, tol):
-        g, s, v, picked = self._choose(alpha)
-        here = self._along_w(alpha)
-        forward = here - s.dot(g)  # <-grad f(w_t), s_t - w_t>
-        backward = v.dot(g) - here  # <-grad f(w_t), w_t - v_t>
-        self.num[layout.GAP] = forward
-        if picked is None and forward <= tol:
-            return True
-        w = self.v[: self.n_features]
-        if forward >= backward:
-            image = self.sum.columns.image(s)
-            gamma = self._go(forward, 1.0, image - self._z, lambda: distance_sq(w, s))
-            self._towards(s, image, gamma)
-            self.active.towards(s, gamma)
-        else:
-            image = self.sum.columns.image(v)
-            limit = self.active.away_limit(v)  # gamma_max = alpha_v / (1 - alpha_v)
-            gamma = self._go(backward, limit, self._z - image, lambda: distance_sq(w, v))
-            self._towards(v, image, -gamma)  # w + gamma (w - v)
-            self.n_drop_steps += self.active.away_from(v, gamma)
-        return False
+def step_or_away(run: FullRun, look: Look) -> None:
+    """Towards s_t or away from v_t, whichever descends more steeply."""
+    if look.towards >= look.away:
+        run.go_towards(look.s, look.towards)
+    else:
+        run.go_away(typing.cast("Atom", look.v), look.away)
 
 
-class AwayFW(Corrective):
+class AwayFW(Corrective, FullGradient):
     r"""Frank-Wolfe with away steps (Guelat, Marcotte 1986; Lacoste-Julien, Jaggi 2015, Algorithm 1).
 
     The iterate is held as a mixture :math:`w_t = \sum_{v \in S_t} \alpha_v v` of atoms. With
@@ -92,4 +75,5 @@ class AwayFW(Corrective):
     2
     """
 
-    _run_class: typing.ClassVar[type] = AwayRun
+    def _step(self, run: FullRun, look: Look) -> None:
+        step_or_away(run, look)

@@ -6,12 +6,11 @@ import typing
 
 from fwonline.optim.problem.partial_oracle import is_polytope
 from fwonline.optim.runs.full_gradient import FullGradient
-from fwonline.optim.runs.full_run import ForwardRun
 from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.schedules import Harmonic, LineSearch
 
 if typing.TYPE_CHECKING:
-    from fwonline.optim.runs.full_run import FullRun
+    from fwonline.optim.runs.full_run import FullRun, Look
     from fwonline.optim.schedules import Schedule
 
 __all__ = ["FW"]
@@ -111,8 +110,10 @@ class FW(FullGradient):
     array([3, 7])
     """
 
-    _run_class = ForwardRun
     _method_class = FWMethod
+
+    def _step(self, run: FullRun, look: Look) -> None:
+        run.go_towards(look.s, look.towards)
 
     def _own_schedule(self, run: FullRun) -> Schedule:
         return Harmonic() if not run.is_online and is_polytope(run.constraint) else LineSearch()

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import typing
 
-from fwonline._kernels import layout
-from fwonline.optim.runs.full_gradient import Corrective
-from fwonline.optim.runs.full_run import ActiveRun
+from fwonline.optim.runs.full_gradient import Corrective, FullGradient
 
 if typing.TYPE_CHECKING:
-    pass
+    from fwonline.optim.runs.full_run import FullRun, Look
+    from fwonline.sets import Atom
 
 __all__ = ["PairwiseFW"]
 
 
-class PairwiseRun(ActiveRun):
-    def _step(self, alpha, tol):
-        g, s, v, picked = self._choose(alpha)
-        here = self._along_w(alpha)
-        self.num[layout.GAP] = here - s.dot(g)
-        if picked is None and self.num[layout.GAP] <= tol:
-            return True
-        slope = v.dot(g) - s.dot(g)  # <-grad f(w_t), s_t - v_t>
-        q = self.sum.columns.image(s) - self.sum.columns.image(v)
-        direction = s.to_dense() - v.to_dense()
-        gamma = self._go(slope, self.active[v], q, lambda: float(direction @ direction))  # gamma_max = alpha_v
-        self.n_drop_steps += self.active.shift(v, s, gamma)
-        self.v[: self.n_features] += gamma * direction
-        self._snap()
-        self._z += gamma * q
-        return False
-
-
-class PairwiseFW(Corrective):
+class PairwiseFW(Corrective, FullGradient):
     r"""Pairwise Frank-Wolfe: weight moves from one atom to another (Lacoste-Julien, Jaggi 2015, Algorithm 2).
 
     With :math:`s_t` and :math:`v_t` as in :class:`AwayFW` it steps along :math:`s_t - v_t`, with
@@ -74,4 +55,5 @@ class PairwiseFW(Corrective):
     (True, array([3, 7]))
     """
 
-    _run_class: typing.ClassVar[type] = PairwiseRun
+    def _step(self, run: FullRun, look: Look) -> None:
+        run.shift(typing.cast("Atom", look.v), look.s, look.across)

@@ -2,76 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import typing
 
-import numpy as np
-
-from fwonline.optim.base import check_count
-from fwonline.optim.problem.partial_oracle import comes_in_blocks
-from fwonline.optim.runs.full_gradient import FullGradient
-from fwonline.optim.runs.full_run import ForwardRun, FullRun
+from fwonline.optim.runs.full_gradient import FullGradient, SampledOracle
 
 if typing.TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fwonline.optim.schedules import Schedule
+    from fwonline.optim.runs.full_run import FullRun, Look
 
 __all__ = ["RandomizedFW"]
 
 
-class Subsampled(FullRun):
-    """A run whose oracle is asked about a random fraction of the atoms."""
-
-    optimizer: SampledOracle
-
-    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
-        super().__init__(*args, **kwargs)
-        if not comes_in_blocks(self.constraint):
-            raise ValueError(
-                f"{type(self.optimizer).__name__} needs a set whose oracle can be asked about some of its atoms: the "
-                f"l1 ball, a simplex, a ball of groups or the hull of points; got {self.constraint}"
-            )
-
-    def _pick(self) -> NDArray[np.int64] | None:
-        outside = self._choice()
-        size = math.ceil(self.optimizer.fraction * self.oracle.count)
-        if size >= len(outside):
-            return None if len(outside) == self.oracle.count or not len(outside) else outside
-        return np.sort(outside[self.rng.choice(len(outside), size, replace=False, shuffle=False)])
-
-    def _choice(self) -> NDArray[np.int64]:
-        """The blocks that a sample is drawn from."""
-        return np.arange(self.oracle.count)
-
-
-class RandomizedRun(Subsampled, ForwardRun):
-    pass
-
-
-class SampledOracle(FullGradient):
-    """Base of the optimizers whose oracle sees a random fraction of the atoms."""
-
-    def __init__(
-        self,
-        fraction: float = 0.1,
-        memory: int = 1000,
-        steps: int = 1,
-        schedule: Schedule | None = None,
-        check: int = 2,
-    ):
-        if not 0.0 < fraction <= 1.0:
-            raise ValueError(f"fraction must be in (0, 1], got {fraction!r}")
-        check_count("check", check)
-        super().__init__(memory, steps, schedule)
-        self.fraction = fraction
-        self.check = check
-
-    def _due(self, step: int) -> bool:
-        return self.fraction < 1.0 and step % (self.check * int(1.0 / self.fraction)) == 0
-
-
-class RandomizedFW(SampledOracle):
+class RandomizedFW(SampledOracle, FullGradient):
     r"""Frank-Wolfe whose oracle sees a random fraction of the atoms (Kerdreux et al. 2018, Algorithm 1).
 
     .. math::
@@ -132,4 +73,5 @@ class RandomizedFW(SampledOracle):
     True
     """
 
-    _run_class: typing.ClassVar[type] = RandomizedRun
+    def _step(self, run: FullRun, look: Look) -> None:
+        run.go_towards(look.s, look.towards)

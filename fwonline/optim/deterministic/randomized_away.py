@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import typing
 
-import numpy as np
-
-from fwonline.optim.deterministic.away import AwayRun
-from fwonline.optim.deterministic.randomized import SampledOracle, Subsampled
-from fwonline.optim.runs.full_gradient import Corrective
+from fwonline.optim.deterministic.away import step_or_away
+from fwonline.optim.runs.full_gradient import Corrective, FullGradient, SampledOracle
 
 if typing.TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from fwonline.optim.runs.full_run import FullRun, Look
 
 
 __all__ = ["RandomizedAwayFW"]
 
 
-class RandomizedAwayRun(Subsampled, AwayRun):
-    def _choice(self) -> NDArray[np.int64]:
-        """A_t is drawn from what is not active."""
-        outside = np.ones(self.oracle.count, dtype=bool)
-        outside[self._active_blocks()] = False
-        return np.flatnonzero(outside)
-
-
-class RandomizedAwayFW(SampledOracle, Corrective):
+class RandomizedAwayFW(SampledOracle, Corrective, FullGradient):
     r"""Away-step Frank-Wolfe whose oracle sees a random fraction of the atoms (Kerdreux et al. 2018, Algorithm 2).
 
     The iterate is a mixture of atoms :math:`S_t`. A random part :math:`\mathcal{A}_t` of the atoms outside joins them,
@@ -80,4 +69,5 @@ class RandomizedAwayFW(SampledOracle, Corrective):
     (True, array([3, 7]))
     """
 
-    _run_class: typing.ClassVar[type] = RandomizedAwayRun
+    def _step(self, run: FullRun, look: Look) -> None:
+        step_or_away(run, look)

@@ -15,7 +15,7 @@ if typing.TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["ActiveSet"]
+__all__ = ["ActiveSet", "atom_of", "support"]
 
 # Kinds of atoms in a saved state.
 _ZERO, _COORDINATE, _SPARSE, _DENSE = range(4)
@@ -226,3 +226,24 @@ def _taken_out(atom: atoms.Atom, new: NDArray[np.int64]) -> atoms.Atom:
 def _shorter(atom: atoms.Atom, d: int) -> atoms.Atom:
     kind, indices, values = _entries(atom)
     return _atom(kind, indices[indices < d], values[indices < d], d)
+
+
+def support(atom: atoms.Atom) -> NDArray[np.int64]:
+    """The coordinates at which an atom may be other than 0."""
+    if isinstance(atom, atoms.ZeroAtom):
+        return np.zeros(0, dtype=np.int64)
+    if isinstance(atom, atoms.CoordinateAtom):
+        return np.array([atom.index])
+    if isinstance(atom, atoms.SparseAtom):
+        return atom.indices
+    return np.arange(atom.size)
+
+
+def atom_of(w: Array) -> atoms.Atom:
+    """A point of the set as an atom of the active set; one of the set's own atoms where it is a signed coordinate."""
+    used = np.flatnonzero(w)
+    if used.size == 0:
+        return atoms.ZeroAtom(w.shape)
+    if used.size == 1:
+        return atoms.CoordinateAtom(int(used[0]), float(w[used[0]]), w.shape)
+    return atoms.DenseAtom(w.copy())

@@ -35,7 +35,7 @@ _BOUNDS: dict[type, Callable[[typing.Any], tuple[float | None, float | None]]] =
     losses.SmoothHinge: lambda f: (1.0, 1.0 / f.width),
     losses.NegativeLogReturn: lambda f: (1.0 / f.floor, 1.0 / f.floor**2),
 }
-# Known to be convex, without such bounds.
+# Convex, too, without such bounds.
 _CONVEX = (_river.Poisson, _river.EpsilonInsensitiveHinge)
 
 
@@ -48,10 +48,13 @@ class ScoreLoss(abc.ABC):
         The largest Euclidean norm of the derivative in the scores, or None where there is no bound.
     curvature
         The largest eigenvalue of the second derivative in the scores, or None where there is no bound.
+    is_known
+        Whether the formula is one of the library's, all of them convex.
     """
 
     slope: float | None = None
     curvature: float | None = None
+    is_known: bool = True
 
     @abc.abstractmethod
     def value(self, y: Array, z: Array) -> Array:
@@ -77,7 +80,7 @@ class ScalarLoss(ScoreLoss):
         self.loss = loss
         self._value, self._derivative = losses.vector_loss(loss)
         bounds = _BOUNDS.get(type(loss))
-        self.is_convex = bounds is not None or type(loss) in _CONVEX
+        self.is_known = bounds is not None or type(loss) in _CONVEX
         if bounds is not None:
             self.slope, self.curvature = bounds(loss)
 
@@ -88,14 +91,14 @@ class ScalarLoss(ScoreLoss):
         return self._derivative(y, z)
 
     def steepest(self, y: Array, z: Array, error: Array | float) -> Array:
-        if not self.is_convex:
+        if not self.is_known:
             return np.abs(self.derivative(y, z))
         # Of a convex loss the derivative is the largest at an end.
         return np.maximum(np.abs(self.derivative(y, z - error)), np.abs(self.derivative(y, z + error)))
 
     def sensitivity(self, y: Array, z: Array, steepest: Array) -> Array:
         size = steepest * (np.abs(z) + np.abs(y))
-        if not self.is_convex or type(self.loss) is _river.Poisson:
+        if not self.is_known or type(self.loss) is _river.Poisson:
             size += np.abs(y * z)  # which no value near 0 shows
         return size
 

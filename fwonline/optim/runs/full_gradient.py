@@ -10,9 +10,10 @@ from river import optim as river_optim
 from scipy.optimize import OptimizeResult
 
 from fwonline import losses, sets
-from fwonline._kernels import layout
-from fwonline.optim.base import Optimizer, State, check_count
+from fwonline._checks import check_count
+from fwonline.optim.base import Optimizer, State
 from fwonline.optim.problem.data import binary_targets, by_columns, check_targets
+from fwonline.optim.runs.full_run import FullRun, Look
 from fwonline.optim.schedules import Harmonic, LineSearch
 
 if typing.TYPE_CHECKING:
@@ -20,17 +21,24 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from fwonline.optim.runs.full_run import ActiveRun, FullRun
     from fwonline.optim.schedules import Schedule
     from fwonline.sets.atoms import Atom
 
-__all__ = ["Corrective", "FullGradient"]
+__all__ = ["Corrective", "FullGradient", "SampledOracle"]
 
 
 class FullGradient(Optimizer):
     """Base of the optimizers that look at every sample they hold at every step."""
 
     _run: FullRun
+    _run_class = FullRun
+    # Whether steps go away from atoms, too; whether the oracle sees a random part of the atoms.
+    _is_corrective: typing.ClassVar[bool] = False
+    _is_sampled: typing.ClassVar[bool] = False
+
+    def _step(self, run: FullRun, look: Look) -> None:
+        """One step of the algorithm."""
+        raise NotImplementedError
 
     def __init__(self, memory: int = 1000, steps: int = 1, schedule: Schedule | None = None):
         check_count("memory", memory)
@@ -126,7 +134,7 @@ class FullGradient(Optimizer):
         run.attach(data, targets, np.zeros(n))
         message = self._descend(run, steps, callback, tol)
         spent = self.n_gradients, self.n_exact_gradients, self.n_coefficients, self.n_lmo
-        run._refresh()
+        run.refresh()
         fun, gap = run.certify()
         success = bool(message) or tol is None or gap <= tol
         if not message:
@@ -139,8 +147,8 @@ class FullGradient(Optimizer):
             x=run.weights,
             fun=fun,
             gap=gap,
-            gap_estimate=float(run.num[layout.GAP]),
-            nit=int(run.cnt[layout.T]),
+            gap_estimate=run.gap,
+            nit=run.t,
             n_gradients=spent[0],
             n_exact_gradients=spent[1],
             n_coefficients=spent[2],
@@ -151,12 +159,12 @@ class FullGradient(Optimizer):
         )
 
     def _descend(self, run: FullRun, steps: int, callback, tol: float | None) -> str:
-        """Take the steps; answers why it ended before the last, or nothing."""
+        """Take the steps; returns why it ended before the last, or nothing."""
         for done in range(steps):
             if tol is not None and self._due(done) and (gap := run.certify()[1]) <= tol:
                 return f"the exact gap {gap:.3g} is at most tol = {tol:g}, after {done} steps"
             if run.step(-np.inf if tol is None else tol):
-                return f"the exact gap {run.num[layout.GAP]:.3g} is at most tol = {tol:g}, after {done} steps"
+                return f"the exact gap {run.gap:.3g} is at most tol = {tol:g}, after {done} steps"
             try:
                 if callback is not None and callback(run.state()):
                     return f"the callback ended it after {done + 1} steps"
@@ -165,20 +173,45 @@ class FullGradient(Optimizer):
         return ""
 
 
-class Corrective(FullGradient):
-    """Base of the optimizers that keep an active set of atoms."""
+class Corrective:
+    """What the optimizers that keep an active set of atoms add to :class:`FullGradient`."""
 
-    _run: ActiveRun
+    _is_corrective = True
+    _run: typing.Any
 
     @property
     def n_drop_steps(self) -> int:
         """Steps that took an atom out of the active set."""
-        return self._run.n_drop_steps if self.is_started else 0
+        return self._run.n_drop_steps if hasattr(self, "_run") else 0
 
     @property
     def active(self) -> dict[Atom, float]:
         """A copy of the active set: atoms, and their weights in the iterate."""
-        return dict(self._run.active.weights) if self.is_started else {}
+        return dict(self._run.active.weights) if hasattr(self, "_run") else {}
+
+
+class SampledOracle:
+    """What the optimizers whose oracle sees a random fraction of the atoms add to :class:`FullGradient`."""
+
+    _is_sampled = True
+
+    def __init__(
+        self,
+        fraction: float = 0.1,
+        memory: int = 1000,
+        steps: int = 1,
+        schedule: Schedule | None = None,
+        check: int = 2,
+    ):
+        if not 0.0 < fraction <= 1.0:
+            raise ValueError(f"fraction must be in (0, 1], got {fraction!r}")
+        check_count("check", check)
+        FullGradient.__init__(typing.cast("FullGradient", self), memory, steps, schedule)
+        self.fraction = fraction
+        self.check = check
+
+    def _due(self, step: int) -> bool:
+        return self.fraction < 1.0 and step % (self.check * int(1.0 / self.fraction)) == 0
 
 
 _UNUSED = Harmonic()

@@ -1,27 +1,26 @@
 """The Frank-Wolfe family on a finite sum whose derivatives are all taken at every step.
 
-The predictions z = X w are kept beside w: with the atoms' images they follow a step in O(n), the derivative along a
+The scores z = X w are kept beside w: with the atoms' images they follow a step in O(n), the derivative along a
 direction is known without the gradient, and so is the objective along it. What a step costs beyond O(n) is therefore
 its coordinates of the gradient, and the columns of its atoms.
 """
 
 from __future__ import annotations
 
-import abc
+import math
 import typing
 
 import numpy as np
 from scipy import sparse
 
 from fwonline import _loaded, sets
-from fwonline._kernels import layout, memory
-from fwonline.optim.problem.active_set import ActiveSet
+from fwonline._kernels import layout
+from fwonline.optim.problem.active_set import ActiveSet, atom_of, support
 from fwonline.optim.problem.data import SparseColumns
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.line import Along, Line, Scheduled
-from fwonline.optim.problem.partial_oracle import Oracle, is_polytope, oracle_of
-from fwonline.optim.problem.score_loss import ScalarLoss
-from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.problem.partial_oracle import comes_in_blocks, is_polytope, oracle_of
+from fwonline.optim.runs.batch_run import BatchRun
 from fwonline.optim.schedules import LineSearch
 
 if typing.TYPE_CHECKING:
@@ -30,74 +29,80 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fwonline.optim.problem.data import ByColumns
-    from fwonline.optim.runs.full_gradient import FullGradient
+    from fwonline.optim.problem.partial_oracle import Oracle
     from fwonline.sets.atoms import Atom
 
     Array = NDArray[np.float64]
+    Blocks = NDArray[np.int64]
 
-__all__ = ["ActiveRun", "ForwardRun", "FullRun"]
+__all__ = ["FullRun", "Look"]
 
-# Steps after which w and z are taken anew, so that their rounding does not add up.
-FRESH = 1000
+# Steps after which w and z are computed anew, so that their rounding does not add up.
+_FRESH = 1000
 
 
-class FullRun(MemoryRun):
-    """State of one of the family at work: online on the ring of the last samples, offline on a design."""
+class Look(typing.NamedTuple):
+    """What a step chooses from.
 
-    optimizer: FullGradient
-    is_online = True  # whether samples come and go
+    Attributes
+    ----------
+    s
+        The atom of the set, or of the part of it that was drawn, with the least <grad f(w), s>.
+    v
+        The atom of the active set with the largest <grad f(w), v>; None without an active set.
+    towards, away, across
+        <-grad f(w), s - w>, <-grad f(w), w - v> and <-grad f(w), s - v>.
+    """
 
-    def __init__(self, optimizer: FullGradient, *args: typing.Any, **kwargs: typing.Any):
-        super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
+    s: Atom
+    v: Atom | None
+    towards: float
+    away: float = 0.0
+    across: float = 0.0
+
+
+class FullRun(BatchRun):
+    """One of the family at work: the optimizer's ``_step`` says where a step goes from what is seen here.
+
+    Attributes
+    ----------
+    active
+        The atoms that the iterate is a mixture of, where the optimizer steps away from some; else None.
+    n_drop_steps
+        Steps that took an atom out of it.
+    n_coefficients
+        Entries of gradients computed.
+    is_placed
+        Whether w is a point of the set.
+    """
+
+    _saved = (*BatchRun._saved, "active", "n_drop_steps", "n_coefficients", "is_placed")
+
+    def __init__(self, optimizer: typing.Any, constraint, loss, seed=None, fit_intercept=False):
+        super().__init__(optimizer, constraint, loss, seed, fit_intercept)
+        name = type(optimizer).__name__
+        if optimizer._is_corrective and not is_polytope(constraint):
+            raise ValueError(
+                f"{name} needs a set with finitely many vertices to step away from, which {constraint} has not; "
+                f"use FW there"
+            )
+        if optimizer._is_sampled and not comes_in_blocks(constraint):
+            raise ValueError(
+                f"{name} needs a set whose oracle can be asked about some of its atoms: the l1 ball, a simplex, a ball "
+                f"of groups or the hull of points; got {constraint}"
+            )
+        self.active: ActiveSet | None = ActiveSet() if optimizer._is_corrective else None
+        self.n_drop_steps = 0
+        self.n_coefficients = 0
+        self.is_placed = False
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self.is_online = True  # whether samples come and go
         self._sum: FiniteSum | None = None
         self._z = self._limit = np.zeros(0)
         self._oracle: Oracle | None = None
         self._rule: Along | Scheduled | None = None
-        self.n_drop_steps = 0
-        self.n_coefficients = 0
-        self.is_placed = False  # whether w is a point of the set
-
-    def __getstate__(self) -> dict:
-        # What is made of the rest, and the data minimised over, is not the model's.
-        empty = np.zeros(0)
-        made = {"_sum": None, "_oracle": None, "_rule": None}
-        state = {**super().__getstate__(), **made, "_z": empty, "_limit": empty}
-        state.pop("is_online", None)
-        return state
-
-    _apart = (*MemoryRun._apart, "_sum", "_oracle", "_rule", "_z", "_limit")
-
-    def _check_arrays(self) -> None:
-        super()._check_arrays()
-        self._sum = self._oracle = self._rule = None
-        self._z = self._limit = np.zeros(0)
-        _loaded.count(self, "n_drop_steps")
-        _loaded.count(self, "n_coefficients")
-        self._check_num(layout.W_SCALE, 1.0, 1.0)
-        began = self.cnt[layout.T] > 0
-        _loaded.require(self, "is_placed", self.is_placed or not began, "a start before the first step")
-
-    def _bind(self) -> None:
-        super()._bind()
-        self._is_compiled = False  # a step is made of a few products over the whole memory: numpy's
-
-    # --- features and samples ---------------------------------------------------------------------------------
-
-    def grow(self, ranks: NDArray[np.int64]) -> None:
-        d = self.n_features
-        super().grow(ranks)
-        self._dimension_changed(self.v[d : self.n_features])
-
-    def shrink(self, d: int) -> None:
-        super().shrink(d)
-        self._oracle = None
-
-    def _taken_out(self, new, holes, movers) -> None:
-        super()._taken_out(new, holes, movers)
-        self._oracle = self._sum = None
-
-    def _dimension_changed(self, tail: Array) -> None:
-        self._oracle = self._sum = None
 
     @property
     def rule(self) -> Along | Scheduled:
@@ -115,125 +120,221 @@ class FullRun(MemoryRun):
             self._oracle = oracle_of(self.constraint, self.n_features, self.rank)
         return self._oracle
 
-    def _enter(self, rows, i, margin, alpha, largest):
-        indptr, idx, val, y = rows
-        at = self._place(rows, i)
-        slot = (int(self.cnt[layout.SEEN]) - 1) % len(self.rows)
-        if self.cnt[layout.LIVE] == len(self.rows):
-            self.cnt[layout.LIVE] -= 1
+    # --- samples and features -----------------------------------------------------------------------------------
+
+    def _enter(self, idx, val, y, slope):
         # No derivative is kept: all of them are taken anew at every step.
-        memory.store(
-            self.num, self.cnt, self.rows, self.duals, self.pool_idx, self.pool_val,
-            slot, at, idx, val, indptr[i], indptr[i + 1], y[i], 0.0, largest,
-        )  # fmt: skip
-        self.cnt[layout.N_GRADIENTS] += 1
+        self.ring.put((self.s.seen - 1) % self.ring.capacity, idx, val, y)
+        self.count_gradients(1)
         self._sum = None
 
-    def _moves(self):
-        for _ in range(self.optimizer.steps):
-            yield
+    def grow(self, ranks) -> None:
+        d = self.n_features
+        super().grow(ranks)
+        self._oracle = self._sum = None
+        if self.active is not None and len(ranks):
+            self.active.grow(self.v[d : self.n_features])
+
+    def shrink(self, d: int) -> None:
+        super().shrink(d)
+        self._oracle = None
+        if self.active is not None:
+            self.active.shrink(d)
+
+    def weighs(self):
+        weighs = super().weighs()
+        for atom in self.active or ():
+            weighs[support(atom)] = True
+        return weighs
+
+    def _taken_out(self, new) -> None:
+        self._oracle = self._sum = None
+        if self.active is not None:
+            self.active.take_out(new)
 
     @property
     def sum(self) -> FiniteSum:
-        """The sum that is minimised; online over the memory, turned to columns when it is asked for after a sample."""
+        """The sum that is minimised; online over the ring, turned to columns when it is asked for after a sample."""
         if self._sum is None:
-            self._prepare()
+            ring, n = self.ring, self.ring.live
+            entries, indptr = ring.entries(), np.concatenate([[0], np.cumsum(ring.length[:n])])
+            X = sparse.csr_array(
+                (ring.val[entries], ring.idx[entries].astype(np.int64), indptr), shape=(n, self.n_features)
+            )
+            self.attach(SparseColumns(X), ring.targets(), ring.largest_values())
         return typing.cast("FiniteSum", self._sum)
-
-    def _prepare(self) -> None:
-        live = self.s.live
-        start, length = self.rows[:live, memory.START], self.rows[:live, memory.LENGTH]
-        indptr = np.concatenate([[0], np.cumsum(length)])
-        where = np.repeat(start - indptr[:-1], length) + np.arange(indptr[-1])
-        X = sparse.csr_array(
-            (self.pool_val[where], self.pool_idx[where].astype(np.int64), indptr), shape=(live, self.n_features)
-        )
-        self.attach(SparseColumns(X), self.duals[:live, memory.LABEL], self.duals[:live, memory.LARGEST_VALUE])
 
     def attach(self, data: ByColumns, y: Array, largest: Array) -> None:
         """Work on these samples from now on."""
-        self._sum = FiniteSum(data, y, ScalarLoss(self.loss))
+        self._sum = FiniteSum(data, y, self.score_loss)
         # Beyond this a derivative times its sample could not be summed (see layout.LARGEST).
         self._limit = layout.LARGEST / np.maximum(largest / layout.LARGEST, 1.0 / layout.LARGEST)
-        self._refresh()
+        self.refresh()
 
-    def _refresh(self) -> None:
-        self._z = self.sum.columns.times(self.v[: self.n_features])
+    def refresh(self) -> None:
+        """Compute w from the active set, and z from w."""
+        if self.active is not None and len(self.active):
+            self.x[:] = self.active.point(self.n_features)
+            self._snap()
+        self._z = self.sum.columns.times(self.x)
 
     def set_weights(self, x0) -> None:
         super().set_weights(x0)
-        self.is_placed = True
+        self._place(atom_of(self.x))
 
-    # --- a step -----------------------------------------------------------------------------------------------
+    # --- the gradient, and the atoms ----------------------------------------------------------------------------
 
     def _derivatives(self) -> Array:
         """alpha_i = f'(y_i, z_i)."""
-        alpha = self.sum.loss.derivative(self.sum.y, self._z + self.num[layout.INTERCEPT])
-        self.cnt[layout.N_GRADIENTS] += len(alpha)
+        alpha = self.sum.loss.derivative(self.sum.y, self._z + self.s.intercept)
+        self.count_gradients(len(alpha))
         return np.clip(np.nan_to_num(alpha, nan=0.0), -self._limit, self._limit)
 
-    def gradient(self, alpha: Array) -> Array:
+    def _gradient(self, alpha: Array) -> Array:
         """The whole of X^T alpha / n."""
-        self.cnt[layout.N_EXACT] += 1
+        self.count_gradients(0, exact=True)
         self.n_coefficients += self.n_features
         return self.sum.columns.transposed(alpha) / len(alpha)
 
-    def some_of_gradient(self, alpha: Array, columns: NDArray[np.int64]) -> Array:
+    def _part_of_gradient(self, alpha: Array, columns: Blocks) -> Array:
         """X^T alpha / n at these coordinates, and nothing said of the others."""
         self.n_coefficients += len(columns)
         g = np.zeros(self.n_features)
         g[columns] = self.sum.columns.some(columns, alpha) / len(alpha)
         return g
 
-    def _pick(self) -> NDArray[np.int64] | None:
-        """The blocks of atoms that this step asks about: None for all."""
-        return None
-
-    def best(self, g: Array, picked: NDArray[np.int64] | None) -> Atom:
-        self.cnt[layout.N_LMO] += 1
+    def _best(self, g: Array, picked: Blocks | None) -> Atom:
+        self.s.n_lmo += 1
         return self.oracle.best(g, picked)
 
-    def move(self) -> None:
-        self.step()
+    def _pick(self) -> Blocks | None:
+        """The blocks of atoms that this step asks about, None for all: a random part of those that are not active."""
+        optimizer, count = self.optimizer, self.oracle.count
+        if not optimizer._is_sampled:
+            return None
+        outside = np.ones(count, dtype=bool)
+        if self.active is not None:
+            outside[self._active_blocks()] = False
+        blocks = np.flatnonzero(outside)
+        size = math.ceil(optimizer.fraction * count)
+        if size >= len(blocks):
+            return None if len(blocks) == count or not len(blocks) else blocks
+        return np.sort(blocks[self.rng.choice(len(blocks), size, replace=False, shuffle=False)])
 
-    def step(self, tol: float = -np.inf) -> bool:
-        """One step, unless the gap that it certifies first is at most tol; answers whether it was."""
+    def _active_blocks(self) -> Blocks:
+        blocks = [self.oracle.block_of(atom) for atom in self.active or ()]
+        return np.array(sorted({k for k in blocks if k >= 0}), dtype=np.int64)
+
+    def _along_w(self, alpha: Array) -> float:
+        """<gradient, w> = (1/n) sum_i alpha_i <x_i, w>."""
+        return float(alpha @ self._z) / len(alpha)
+
+    def _look(self, alpha: Array, picked: Blocks | None) -> Look:
+        """s_t and v_t, by the gradient as far as it is needed."""
+        if picked is None:
+            g = self._gradient(alpha)
+        else:
+            g = self._part_of_gradient(alpha, self._needed(picked))
+            if self.active is not None:
+                picked = np.union1d(picked, self._active_blocks())
+        s = self._best(g, picked)
+        here = self._along_w(alpha)
+        if self.active is None:
+            return Look(s, None, here - s.dot(g))
+        candidates = list(self.active)
+        dots = [atom.dot(g) for atom in candidates]
+        v = candidates[int(np.argmax(dots))]
+        lowest = int(np.argmin(dots))
+        if picked is not None and dots[lowest] < s.dot(g):
+            s = candidates[lowest]  # the start, too, which need not be one of the set's atoms
+        down, up = s.dot(g), v.dot(g)
+        return Look(s, v, here - down, up - here, up - down)
+
+    def _needed(self, picked: Blocks) -> Blocks:
+        """The coordinates of the gradient that the picked blocks and the active atoms have."""
+        coordinates = self.oracle.coordinates(picked)
+        if self.active is None:
+            return coordinates
+        needed = np.zeros(self.n_features, dtype=bool)
+        needed[coordinates] = True
+        for atom in self.active:
+            needed[support(atom)] = True
+        return np.flatnonzero(needed)
+
+    # --- a step -------------------------------------------------------------------------------------------------
+
+    def step(self, tol: float = -math.inf) -> bool:
+        """One step, unless the gap that it certifies first is at most tol; returns whether it was."""
         if self.n_features == 0:
             return False
-        if self._sum is None:
-            self._prepare()
-        if self.cnt[layout.T] % FRESH == FRESH - 1:
-            self._refresh()
+        _ = self.sum  # with z as it is for these samples
+        if self.s.t % _FRESH == _FRESH - 1:
+            self.refresh()
         if not self.is_placed:
             self._start()
-        return self._step(self._derivatives(), tol)
+        alpha, picked = self._derivatives(), self._pick()
+        look = self._look(alpha, picked)
+        self.s.gap = look.towards
+        if picked is None and look.towards <= tol:
+            return True
+        self.optimizer._step(self, look)
+        return False
 
-    def _start(self) -> Atom:
-        """The start as an atom: w itself, or the atom that the gradient asks for where w = 0 is no point of the set."""
-        w = self.v[: self.n_features]
-        self.is_placed = True
+    def _start(self) -> None:
+        """Begin at w itself, or at the atom that the gradient asks for where w = 0 is no point of the set."""
         # Bounds by coordinate hold from the moment a feature appears, and may be of more features than have.
-        if self.cnt[layout.SET] == layout.BOX_ARRAYS or self.constraint.contains(w):
-            return _point(w)
-        atom = self.best(self.gradient(self._derivatives()), None)
-        w[:] = atom.to_dense()
-        self._refresh()
-        return atom
+        has_bounds = type(self.constraint) is sets.Box and self.fixed_dimension is not None
+        if has_bounds or self.constraint.contains(self.x):
+            self._place(atom_of(self.x))
+            return
+        atom = self._best(self._gradient(self._derivatives()), None)
+        self.x[:] = atom.to_dense()
+        self._z = self.sum.columns.times(self.x)
+        self._place(atom)
 
-    @abc.abstractmethod
-    def _step(self, alpha: Array, tol: float) -> bool: ...
+    def _place(self, atom: Atom) -> None:
+        self.is_placed = True
+        if self.active is not None:
+            self.active = ActiveSet({atom: 1.0})
 
     def _go(self, slope: float, limit: float, q: Array, dist_sq: Callable[[], float]) -> float:
         """The step along a direction d with X d = q."""
-        z = self._z + self.num[layout.INTERCEPT]
-        gamma = self.rule.gamma(int(self.cnt[layout.T]), Line(slope, limit, self.sum.y, z, q, dist_sq))
-        self.num[layout.GAMMA] = gamma
-        self.cnt[layout.T] += 1
+        line = Line(slope, limit, self.sum.y, self._z + self.s.intercept, q, dist_sq)
+        self.s.gamma = gamma = self.rule.gamma(self.s.t, line)
+        self.s.t += 1
         return gamma
 
-    def _towards(self, atom: Atom, image: Array, gamma: float) -> None:
+    def go_towards(self, s: Atom, slope: float) -> None:
+        """w <- w + gamma (s - w), gamma <= 1."""
+        image = self.sum.columns.image(s)
+        gamma = self._go(slope, 1.0, image - self._z, lambda: distance_sq(self.x, s))
+        if gamma > 0.0 or self.active is not None:
+            self._mix(s, image, gamma)
+        if self.active is not None:
+            self.active.towards(s, gamma)
+
+    def go_away(self, v: Atom, slope: float) -> None:
+        """w <- w + gamma (w - v), gamma <= alpha_v / (1 - alpha_v)."""
+        active = typing.cast("ActiveSet", self.active)
+        image = self.sum.columns.image(v)
+        gamma = self._go(slope, active.away_limit(v), self._z - image, lambda: distance_sq(self.x, v))
+        self._mix(v, image, -gamma)
+        self.n_drop_steps += active.away_from(v, gamma)
+
+    def shift(self, v: Atom, s: Atom, slope: float) -> None:
+        """w <- w + gamma (s - v), gamma <= alpha_v."""
+        active = typing.cast("ActiveSet", self.active)
+        q = self.sum.columns.image(s) - self.sum.columns.image(v)
+        direction = s.to_dense() - v.to_dense()
+        gamma = self._go(slope, active[v], q, lambda: float(direction @ direction))
+        self.n_drop_steps += active.shift(v, s, gamma)
+        self.x[:] += gamma * direction
+        self._snap()
+        self._z += gamma * q
+
+    def _mix(self, atom: Atom, image: Array, gamma: float) -> None:
         """w <- (1 - gamma) w + gamma s, and z with it."""
-        w = self.v[: self.n_features]
+        w = self.x
         w *= 1.0 - gamma
         atom.add_to(w, gamma)
         self._snap()
@@ -242,49 +343,68 @@ class FullRun(MemoryRun):
 
     def _snap(self) -> None:
         """Back into a box where rounding has left it: its bounds hold exactly."""
-        kind, w = self.cnt[layout.SET], self.v[: self.n_features]
-        if kind in (layout.BOX, layout.BOX_ARRAYS):
+        w, constraint = self.x, self.constraint
+        if type(constraint) is sets.Box:
             np.clip(w, *self._box(w.size), out=w)
-        elif kind == layout.LINF:
-            np.clip(w, -self.num[layout.SET_P], self.num[layout.SET_P], out=w)
+        elif type(constraint) is sets.LInfBall:
+            np.clip(w, -constraint.radius, constraint.radius, out=w)
 
-    def _along_w(self, alpha: Array) -> float:
-        """<gradient, w> = (1/n) sum_i alpha_i <x_i, w>."""
-        return float(alpha @ self._z) / len(alpha)
-
-    # --- what is known of the whole objective -----------------------------------------------------------------
+    # --- what is known of the whole objective -------------------------------------------------------------------
 
     def certify(self) -> tuple[float, float]:
         """The objective and its exact gap at w, rounded up (with z as new): one gradient, one linear minimisation."""
         if not self.is_placed:
             self._start()
         alpha = self._derivatives()
-        g = self.gradient(alpha)
-        s = self.best(g, None)
-        w, z = self.v[: self.n_features], self._z + self.num[layout.INTERCEPT]
-        return self.sum.enclose(w, z, alpha, g, s, self.constraint.diameter(w.shape))
+        g = self._gradient(alpha)
+        s, z = self._best(g, None), self._z + self.s.intercept
+        return self.sum.enclose(self.x, z, alpha, g, s, self.constraint.diameter(self.x.shape))
 
+    def exact_gap(self) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over the samples held. One pass over them; the state stays."""
+        if not self.ring.live:
+            return None
+        rows = self.ring.rows(self.n_features, 0.0)
+        total = FiniteSum(rows, self.ring.targets(), self.score_loss, intercept=self.s.intercept)
+        return self.gap_along(total.exact_gradient(self.x))
 
-class ForwardRun(FullRun):
-    """Steps towards atoms."""
+    # --- saved and loaded ---------------------------------------------------------------------------------------
 
-    def _step(self, alpha: Array, tol: float) -> bool:
-        picked = self._pick()
-        g = self.gradient(alpha) if picked is None else self._partial(alpha, picked)
-        s = self.best(g, picked)  # s_t
-        slope = self._along_w(alpha) - s.dot(g)  # <-grad f(w_t), s_t - w_t>
-        self.num[layout.GAP] = slope
-        if picked is None and slope <= tol:
-            return True
-        image = self.sum.columns.image(s)
-        w = self.v[: self.n_features]
-        gamma = self._go(slope, 1.0, image - self._z, lambda: distance_sq(w, s))
-        if gamma > 0.0:
-            self._towards(s, image, gamma)
-        return False
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        return state if self.active is None else {**state, "active": self.active.to_arrays()}
 
-    def _partial(self, alpha: Array, picked: NDArray[np.int64]) -> Array:
-        return self.some_of_gradient(alpha, self.oracle.coordinates(picked))
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state)
+        if state["active"] is not None:
+            self.active = ActiveSet.from_arrays(state["active"], self.n_features)
+
+    def _check_arrays(self) -> None:
+        super()._check_arrays()
+        _loaded.count(self, "n_drop_steps")
+        _loaded.count(self, "n_coefficients")
+        _loaded.instance(self, "is_placed", bool)
+        _loaded.require(self, "is_placed", self.is_placed or not self.s.t, "a start before the first step")
+        fits = (self.active is not None) == self.optimizer._is_corrective
+        _loaded.require(self, "active", fits, "atoms where the optimizer steps away from some")
+        if self.active is not None:
+            self._check_active(self.active)
+
+    def _check_active(self, active: ActiveSet) -> None:
+        if not self.is_placed:
+            _loaded.require(self, "active", not len(active), "no atoms before there is a start")
+            return
+        weights = np.fromiter(active.weights.values(), np.float64, len(active))
+        is_mixture = bool((weights > 0.0).all()) and abs(weights.sum() - 1.0) <= 1e-6
+        _loaded.require(self, "active", is_mixture, "weights that are positive and sum to 1")
+        w = self.x
+        mixed = np.zeros(w.size)
+        for atom, weight in active.weights.items():
+            point = atom.to_dense()
+            _loaded.require(self, "active", self._is_point(point), f"points of {self.constraint}")
+            mixed += weight * point
+        apart, scale = np.abs(mixed - w).max(initial=0.0), max(1.0, float(np.abs(w).max(initial=0.0)))
+        _loaded.require(self, "active", apart <= 1e-6 * scale, "atoms that the iterate is a mixture of")
 
 
 def distance_sq(point: Array, atom: Atom) -> float:
@@ -292,131 +412,3 @@ def distance_sq(point: Array, atom: Atom) -> float:
     difference = point.copy()
     atom.add_to(difference, -1.0)
     return float(difference @ difference)
-
-
-class ActiveRun(FullRun):
-    """Steps towards atoms or away from them: the iterate is known as a mixture of atoms."""
-
-    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
-        self.active = ActiveSet()
-        super().__init__(*args, **kwargs)
-        if not is_polytope(self.constraint):
-            raise ValueError(
-                f"{type(self.optimizer).__name__} needs a set with finitely many vertices to step away from, "
-                f"which {self.constraint} has not; use FW there"
-            )
-
-    def __getstate__(self) -> dict:
-        state = super().__getstate__()
-        state["active"] = self.active.to_arrays()
-        return state
-
-    def __setstate__(self, state: dict) -> None:
-        arrays = state["active"]
-        super().__setstate__({**state, "active": ActiveSet()})
-        self.active = ActiveSet.from_arrays(arrays, self.n_features)
-
-    def _check_arrays(self) -> None:
-        super()._check_arrays()
-        active, d = self.active, self.n_features
-        if not self.is_placed:
-            _loaded.require(self, "active", not len(active), "no atoms before there is a start")
-            return
-        weights = np.fromiter(active.weights.values(), np.float64, len(active))
-        is_mixture = bool((weights > 0.0).all()) and abs(weights.sum() - 1.0) <= 1e-6
-        _loaded.require(self, "active", is_mixture, "weights that are positive and sum to 1")
-        mixed = np.zeros(d)
-        for atom, weight in active.weights.items():
-            point = atom.to_dense()
-            _loaded.require(self, "active", not d or self._is_point(point), f"points of {self.constraint}")
-            mixed += weight * point
-        apart = np.abs(mixed - self.v[:d]).max(initial=0.0)
-        scale = max(1.0, float(np.abs(self.v[:d]).max(initial=0.0)))
-        _loaded.require(self, "active", apart <= 1e-6 * scale, "atoms that the iterate is a mixture of")
-
-    def _dimension_changed(self, tail: Array) -> None:
-        super()._dimension_changed(tail)
-        if tail.size:
-            self.active.grow(tail)
-
-    def shrink(self, d: int) -> None:
-        super().shrink(d)
-        self.active.shrink(d)
-
-    def weighs(self):
-        weighs = super().weighs()
-        for atom in self.active:
-            weighs[support(atom)] = True
-        return weighs
-
-    def _taken_out(self, new, holes, movers) -> None:
-        super()._taken_out(new, holes, movers)
-        self.active.take_out(new)
-
-    def set_weights(self, x0) -> None:
-        super().set_weights(x0)
-        self.active = ActiveSet({_point(self.v[: self.n_features]): 1.0})
-
-    def _start(self) -> Atom:
-        atom = super()._start()
-        self.active = ActiveSet({atom: 1.0})
-        return atom
-
-    def _refresh(self) -> None:
-        if len(self.active):
-            self.v[: self.n_features] = self.active.point(self.n_features)
-            self._snap()
-        super()._refresh()
-
-    def _needed(self, picked: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The coordinates of the gradient that the picked blocks and the active atoms have."""
-        needed = np.zeros(self.n_features, dtype=bool)
-        needed[self.oracle.coordinates(picked)] = True
-        for atom in self.active:
-            needed[support(atom)] = True
-        return np.flatnonzero(needed)
-
-    def _choose(self, alpha: Array) -> tuple[Array, Atom, Atom, NDArray[np.int64] | None]:
-        """The gradient as far as it is needed, s_t, v_t, and the blocks picked (None for all)."""
-        picked = self._pick()
-        if picked is None:
-            g = self.gradient(alpha)
-            s = self.best(g, None)
-        else:
-            g = self.some_of_gradient(alpha, self._needed(picked))
-            asked = np.zeros(self.oracle.count, dtype=bool)
-            asked[picked] = True
-            asked[self._active_blocks()] = True
-            s = self.best(g, np.flatnonzero(asked))
-        dots = [atom.dot(g) for atom in self.active]
-        candidates = list(self.active)
-        v = candidates[int(np.argmax(dots))]  # v_t = argmax over S_t of <grad f(w_t), v>
-        lowest = int(np.argmin(dots))
-        if picked is not None and dots[lowest] < s.dot(g):
-            s = candidates[lowest]  # V_t holds S_t: the start, too, which need not be one of the set's atoms
-        return g, s, v, picked
-
-    def _active_blocks(self) -> NDArray[np.int64]:
-        blocks = [self.oracle.block_of(atom) for atom in self.active]
-        return np.array(sorted({k for k in blocks if k >= 0}), dtype=np.int64)
-
-
-def support(atom: Atom) -> NDArray[np.int64]:
-    """The coordinates at which an atom may be other than 0."""
-    if isinstance(atom, sets.ZeroAtom):
-        return np.zeros(0, dtype=np.int64)
-    if isinstance(atom, sets.CoordinateAtom):
-        return np.array([atom.index])
-    if isinstance(atom, sets.SparseAtom):
-        return atom.indices
-    return np.arange(atom.size)
-
-
-def _point(w: Array) -> Atom:
-    """A point of the set as an atom of the active set; one of the set's own atoms where it is a signed coordinate."""
-    used = np.flatnonzero(w)
-    if used.size == 0:
-        return sets.ZeroAtom(w.shape)
-    if used.size == 1:
-        return sets.CoordinateAtom(int(used[0]), float(w[used[0]]), w.shape)
-    return sets.DenseAtom(w.copy())

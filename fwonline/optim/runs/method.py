@@ -73,15 +73,16 @@ class SumRun(typing.Protocol):
     ----------
     constraint
         The set.
-    capacity
-        Slots of the memory; offline the samples of the data set.
     s
         Counters and scalars, by name.
     """
 
     constraint: sets.ConvexSet
-    capacity: int
     s: typing.Any
+
+    @property
+    def capacity(self) -> int:
+        """Slots of the memory; offline the samples of the data set."""
 
     @property
     def x(self) -> Array:

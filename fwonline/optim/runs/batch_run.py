@@ -1,0 +1,574 @@
+"""Runs whose steps are products over many samples: numpy's, with no compiled loop around them."""
+
+from __future__ import annotations
+
+import abc
+import copy
+import math
+import typing
+
+import numpy as np
+
+from fwonline import _loaded, losses, sets
+from fwonline._kernels import layout
+from fwonline._kernels.coordinates import sparse_dot
+from fwonline.exceptions import SampleError
+from fwonline.optim.base import Optimizer, State
+from fwonline.optim.problem.score_loss import ScalarLoss
+from fwonline.optim.runs.method import HUGE
+from fwonline.optim.runs.ring import Ring
+from fwonline.optim.runs.run import LastSample, resized
+
+if typing.TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy import sparse
+
+    from fwonline.optim.problem.score_loss import ScoreLoss
+
+    Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+__all__ = ["BatchRun"]
+
+# Sets whose points stay points of the smaller set where a coordinate is left out, though it is not 0.
+_SOLID = (sets.L2Ball, sets.LInfBall)
+_SOLID_BY_KIND = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
+# The square of a distance in a set stays a number.
+_LARGEST_SET = 1e150
+# A step of the intercept divides by it, and is halved until it fits: one that is infinite never would.
+_LEAST_CURVATURE = 1e-100
+# Half the way over which the intercept's curvature is measured: smooth losses are quadratic there to 1e-6.
+_WIDTH = 1e-3
+
+_COUNTS = ("d", "t", "seen", "n_gradients", "n_lmo", "n_exact", "warm", "mode")
+_FLOATS = ("gap", "gamma", "intercept", "intercept_h", "prediction", "loss", "target", "loss_sum")
+
+
+class Scalars:
+    """Counters and numbers of a run, by name."""
+
+    w_scale = 1.0  # the iterate is held as it is
+
+    def __init__(self) -> None:
+        for name in (*_COUNTS, "fit_intercept", "crowded"):
+            setattr(self, name, 0)
+        for name in _FLOATS:
+            setattr(self, name, 0.0)
+
+
+class _Counts:
+    """Counters by the places that they have in compiled runs."""
+
+    _names: typing.ClassVar[dict[int, str]] = {
+        getattr(layout, name.upper()): name for name in (*_COUNTS, "fit_intercept", "crowded")
+    }
+
+    def __init__(self, s: Scalars):
+        self.s = s
+
+    def __getitem__(self, place: int) -> int:
+        return getattr(self.s, self._names[place])
+
+    def __setitem__(self, place: int, value: int) -> None:
+        setattr(self.s, self._names[place], value)
+
+
+class BatchRun(abc.ABC):
+    """A run over a ring of the last samples, or offline over a data set.
+
+    Parameters
+    ----------
+    optimizer
+        The hyperparameters.
+    constraint, loss
+        Where the iterate lives, and what is minimised.
+    seed
+        Seed of the one ``numpy.random.Generator`` that all randomness comes from.
+    fit_intercept
+        Whether an intercept, outside the constraint, is learned.
+
+    Attributes
+    ----------
+    s
+        Counters and scalars, by name.
+    v, rank
+        The iterate, and a number of each feature's name: ties go to the lowest.
+    idx, val, indptr, y
+        One sample on its way in: its entries and its target.
+    ring
+        The samples held.
+    """
+
+    gap_is_kept: typing.ClassVar[bool] = True
+    _saved: typing.ClassVar[tuple[str, ...]] = ("optimizer", "constraint", "loss", "rng", "ring")
+
+    def __init__(self, optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
+        losses.check_loss(loss)
+        self.optimizer = optimizer
+        self.constraint = constraint
+        self.loss = loss
+        self.rng = np.random.default_rng(seed)
+        self.ring = Ring(getattr(optimizer, "memory", None) or 1)
+        self.v, self.rank = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self.s: typing.Any
+        self.s = Scalars()
+        self.s.gap = math.nan
+        self.s.fit_intercept = int(fit_intercept)
+        self._last: tuple | None = None
+        self.reserve(64)
+        self._prepare()
+
+    @property
+    def num(self) -> Array:
+        """The numbers in the places that compiled predictions read them from."""
+        num = np.zeros(layout.NUM)
+        num[layout.W_SCALE], num[layout.INTERCEPT] = 1.0, self.s.intercept
+        num[layout.PREDICTION], num[layout.LOSS_SUM] = self.s.prediction, self.s.loss_sum
+        return num
+
+    @property
+    def cnt(self) -> _Counts:
+        return _Counts(self.s)
+
+    def _prepare(self) -> None:
+        """What follows from the parameters, and is never saved."""
+        self.score_loss = self._score_loss()
+        shape, box = self.constraint.shape, self.constraint
+        # How many features there are where the set says so, and what a feature weighs before it is seen.
+        self.fixed_dimension = None if shape is None else math.prod(shape)
+        is_plain_box = type(box) is sets.Box and shape is None
+        self.start_weight = float(np.clip(0.0, box.lower, box.upper)) if is_plain_box else 0.0
+
+    # --- what an algorithm adds ---------------------------------------------------------------------------------
+
+    def _score_loss(self) -> ScoreLoss:
+        return ScalarLoss(self.loss)
+
+    @abc.abstractmethod
+    def _enter(self, idx: NDArray[np.uint32], val: Array, y: float, slope: typing.Any) -> None:
+        """Take a sample in; ``slope`` is its derivative at the iterate that predicted it."""
+
+    @abc.abstractmethod
+    def step(self) -> typing.Any:
+        """Take one step, if there are features."""
+
+    @abc.abstractmethod
+    def exact_gap(self) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over the samples held; None without a memory."""
+
+    @abc.abstractmethod
+    def _taken_out(self, new: Ints) -> None:
+        """What is held beyond the iterate and the samples follows features that are given up."""
+
+    # --- features -----------------------------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        return self.s.d
+
+    @property
+    def x(self) -> Array:
+        """The iterate, to be changed in place."""
+        return self.v[: self.n_features]
+
+    def grow(self, ranks: Ints) -> None:
+        """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
+        d, new = self.n_features, self.n_features + len(ranks)
+        box, size = self.constraint, self.fixed_dimension
+        if type(box) is sets.Box and size is not None and new > size:
+            raise SampleError(f"{box} bounds {size} features, the sample brings feature number {new}")
+        if new > self.rank.size:
+            self.rank = resized(self.rank, max(new, 2 * self.rank.size, 64))
+        self.rank[d:new] = ranks
+        self._enlarge(new)
+        self.s.d = new
+
+    def _enlarge(self, need: int) -> None:
+        """Room for so many features in the iterate, each of them where it starts."""
+        d = self.n_features
+        if need > self.v.size:
+            self.v = resized(self.v, self.rank.size)
+        if type(self.constraint) is sets.Box:
+            lower, upper = self._box(need)
+            self.v[d:need] = np.clip(0.0, lower[d:], upper[d:])
+
+    def _box(self, d: int) -> tuple[Array, Array]:
+        """The bounds of the first d features."""
+        box = typing.cast("sets.Box", self.constraint)
+        if self.fixed_dimension is None:
+            lower, upper = (float(np.asarray(bound, dtype=float)) for bound in (box.lower, box.upper))
+            return np.full(d, lower), np.full(d, upper)
+        bounds = np.broadcast_arrays(np.asarray(box.lower, dtype=float), np.asarray(box.upper, dtype=float))
+        return bounds[0][:d], bounds[1][:d]
+
+    def shrink(self, d: int) -> None:
+        """Take back features that were just added; nothing has been learned of them."""
+        self.v[d : self.n_features] = 0.0
+        self.s.d = d
+
+    @property
+    def gives_weights_up(self) -> bool:
+        """Whether a feature that weighs something may be given up: the set then holds what is left of its points."""
+        is_plain_box = type(self.constraint) is sets.Box and self.fixed_dimension is None
+        return is_plain_box or type(self.constraint) in _SOLID or isinstance(self.constraint, _SOLID_BY_KIND)
+
+    def weighs(self) -> NDArray[np.bool_]:
+        """Which features weigh something in a point that is held, which is more than they do before they are met."""
+        return self.x != self.start_weight
+
+    def take_out(self, gone: Ints) -> Ints:
+        """Give features up, as if no sample had ever shown them; the last ones take their places.
+
+        Parameters
+        ----------
+        gone
+            Positions, in ascending order.
+
+        Returns
+        -------
+        numpy.ndarray
+            The new position of each feature there was, -1 for those that are gone.
+        """
+        d = self.n_features
+        left = d - gone.size
+        holes = gone[gone < left]
+        stays = np.ones(gone.size, dtype=bool)
+        stays[gone[gone >= left] - left] = False
+        movers = left + np.flatnonzero(stays)
+        new = np.arange(d)
+        new[gone] = -1
+        new[movers] = holes
+        self.s.d = left
+        for array in (self.v, self.rank):
+            if array.size:
+                array[holes] = array[movers]
+                array[left:d] = 0
+        self.ring.take_out(new)
+        self._taken_out(new)
+        return new
+
+    # --- one sample on its way in -------------------------------------------------------------------------------
+
+    def reserve(self, n: int) -> None:
+        """Room for a sample of n entries."""
+        self.indptr, self.y = np.zeros(2, dtype=np.int64), np.zeros(1)
+        self.idx, self.val = np.zeros(2 * n, dtype=np.uint32), np.zeros(2 * n)
+        self.idx_bytes, self.val_bytes = self.idx.data.cast("B"), self.val.data.cast("B")
+
+    def learn_buffered(self, n: int, y: float) -> int:
+        """Learn the sample that stands in ``idx[:n]``, ``val[:n]``; returns a status.
+
+        It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
+        than there is room for: then :meth:`take_out` must make some first.
+        """
+        self.indptr[1], self.y[0] = n, y
+        self._last = None
+        return self._learn(self.idx[:n], self.val[:n], y)
+
+    def learn_rows(self, rows: typing.Any, first: int, last: int) -> tuple[int, int]:
+        """Learn rows ``first`` to ``last`` of a CSR matrix; returns the row reached and the status there."""
+        indptr, idx, val, y = rows[:4]
+        self.s.crowded = 0  # columns have their features already
+        row, status = first, layout.OK
+        while row < last and status == layout.OK:
+            where = slice(indptr[row], indptr[row + 1])
+            status = self._learn(idx[where], val[where], float(y[row]))
+            row += status == layout.OK
+        if row > first:
+            where = slice(indptr[row - 1], indptr[row])
+            self._last = idx[where].copy(), val[where].copy()
+        return row, status
+
+    def forget_last(self) -> None:
+        """A sample that was refused has overwritten the buffers."""
+        if self._last is None:
+            self._last = ()
+
+    def _learn(self, idx: NDArray[np.uint32], val: Array, y: float) -> int:
+        self._check_dimension()
+        status = self._status(val, y)
+        if status != layout.OK:
+            return status
+        prediction = float(sparse_dot(self.v, idx, val, 0, idx.size) + self.s.intercept)
+        value, slope = self._evaluate(y, prediction)
+        if not abs(slope) * float(np.abs(val).max(initial=0.0)) <= layout.LARGEST**2:
+            return layout.TOO_LARGE
+        if self.s.crowded:
+            return layout.NEED_NAMES
+        self._note_play(y, prediction, value)
+        self._enter(idx, val, y, slope)
+        if self.s.fit_intercept:
+            self._fit_intercept(y, prediction, slope)
+        self._steps()
+        return layout.OK
+
+    def _status(self, val: Array, y: float) -> int:
+        """Whether all numbers of a sample may be learned from."""
+        if not np.abs(val).max(initial=0.0) <= layout.LARGEST:
+            return layout.BAD_VALUE
+        return layout.OK if abs(y) <= layout.LARGEST else layout.BAD_TARGET
+
+    def _steps(self) -> None:
+        for _ in range(getattr(self.optimizer, "steps", 1)):
+            self.step()
+
+    def _check_dimension(self) -> None:
+        if self.fixed_dimension not in (None, self.n_features) and type(self.constraint) is not sets.Box:
+            raise SampleError(
+                f"{self.constraint} holds points of {self.fixed_dimension} features, the samples up to this one bring "
+                f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
+            )
+
+    def _note_play(self, y: float, prediction: float, loss: float) -> None:
+        """What monitors read of the sample that is about to be learned."""
+        s = self.s
+        s.target, s.prediction, s.loss = y, prediction, loss
+        s.loss_sum += loss
+        s.seen += 1
+
+    def _evaluate(self, y: float, z: float) -> tuple[float, float]:
+        """The loss of a prediction, and its derivative."""
+        if not self.score_loss.is_known:
+            return float(self.loss(self._label(y), z)), float(self.loss.gradient(self._label(y), z))
+        target, score = np.array([y]), np.array([z])
+        return float(self.score_loss.value(target, score)[0]), float(self.score_loss.derivative(target, score)[0])
+
+    def _derivative(self, y: float, z: float) -> float:
+        if not self.score_loss.is_known:
+            return float(self.loss.gradient(self._label(y), z))
+        return float(self.score_loss.derivative(np.array([y]), np.array([z]))[0])
+
+    def _label(self, y: float) -> float | bool:
+        return bool(y) if losses.is_binary(self.loss) else y
+
+    def _fit_intercept(self, y: float, prediction: float, slope: float) -> None:
+        """One step of the intercept, which lies outside the constraint: an online Newton step in one dimension.
+
+        The curvature is that of the loss where it has one (then the intercept of a squared loss is a running mean of
+        residuals, whatever their unit), and otherwise the size of the residuals' derivative over their running size.
+        """
+        s, known = self.s, self.score_loss.is_known
+        curvature = 0.0
+        if known:
+            rise = self._derivative(y, prediction + _WIDTH) - self._derivative(y, prediction - _WIDTH)
+            curvature = rise / (2.0 * _WIDTH)
+        if 0.0 < curvature < 0.5 / _WIDTH:
+            s.intercept_h += curvature
+        else:
+            s.intercept_h += abs(slope) / max(abs(y - prediction), _WIDTH)
+        if s.intercept_h > 0.0:
+            # The first sample's worth of curvature counts twice: a lone first step is half a Newton step.
+            step = slope / (s.intercept_h * (1.0 + 1.0 / s.seen))
+            # Where the curvature grows along the step (that of Poisson's loss by powers of e), Newton's step goes too
+            # far: it never passes the sample's own minimum.
+            while known and self._derivative(y, prediction - step) * slope < 0.0:
+                step *= 0.5
+            s.intercept -= step
+
+    # --- what is read -------------------------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> Array:
+        """A copy of the iterate, shape (n_features,), rounding snapped back into the set."""
+        w, kind = self.x.copy(), type(self.constraint)
+        if kind in (sets.L1Ball, sets.ProbabilitySimplex, sets.UnitSimplex):
+            size = math.fsum(np.abs(w[w != 0.0]))
+        elif kind is sets.L2Ball:
+            size = float(np.linalg.norm(w))
+        else:
+            return w  # bounds hold exactly
+        radius, on_simplex = float(self.constraint.radius), kind is sets.ProbabilitySimplex
+        return w * (radius / size) if size > radius or (on_simplex and size > 0.0) else w
+
+    @property
+    def point(self) -> Array:
+        """The iterate as a point of the set: with its start where the set knows features that no sample has shown."""
+        return self._whole(self.weights)
+
+    def _whole(self, w: Array) -> Array:
+        if self.fixed_dimension is None or w.size >= self.fixed_dimension:
+            return w
+        whole = self.constraint.initial_point().ravel()
+        whole[: w.size] = w
+        return whole
+
+    @property
+    def gap(self) -> float:
+        """The Frank-Wolfe gap of the last step by the optimizer's estimate of the gradient, no bound; NaN before it."""
+        return self.s.gap
+
+    @property
+    def gamma(self) -> float:
+        """The last step's size."""
+        return self.s.gamma
+
+    @property
+    def t(self) -> int:
+        """Steps taken."""
+        return self.s.t
+
+    @property
+    def capacity(self) -> int:
+        """Samples held, at most."""
+        return self.ring.capacity
+
+    @property
+    def n_held(self) -> int:
+        """Samples of the ring."""
+        return self.ring.live
+
+    @property
+    def n_remembered(self) -> int:
+        """Samples held, over which ``exact_gap`` passes."""
+        return self.ring.live
+
+    @property
+    def last_sample(self) -> LastSample | None:
+        last = (self.idx[: self.indptr[1]], self.val[: self.indptr[1]]) if self._last is None else self._last
+        s = self.s
+        if not s.seen or not last:
+            return None
+        return LastSample(last[0], last[1], s.target, s.prediction, s.loss, s.d)
+
+    def last_bytes(self) -> tuple[bytes, bytes, float] | None:
+        """The last sample's positions, values and target: quick to take and to keep."""
+        sample = self.last_sample
+        return None if sample is None else (sample.indices.tobytes(), sample.values.tobytes(), sample.y)
+
+    def gap_along(self, gradient: Array) -> float:
+        """The largest <gradient, w - s> over the points s of the set; infinite for a gradient that is not finite."""
+        if not gradient.size:
+            return 0.0
+        if not np.isfinite(gradient).all():
+            return math.inf
+        w = self.point
+        whole = resized(gradient, w.size)
+        return float(whole @ w - self.constraint.lmo(whole).dot(whole))
+
+    def gap_over(self, X: sparse.csr_array, y: Array) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over given samples, columns being positions of features."""
+        if not len(y):
+            return None
+        z = X @ self.weights + self.s.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.gap_along(X.T @ self.score_loss.derivative(y, z) / len(y))
+
+    # --- offline ------------------------------------------------------------------------------------------------
+
+    def set_weights(self, x0) -> None:
+        """Start at x0."""
+        x = np.array(x0, dtype=np.float64)
+        if x.shape != self.x.shape or not self.constraint.contains(x):
+            raise ValueError(f"x0 must be a point of {self.constraint} with {self.n_features} entries")
+        self.x[...] = x
+        self.s.warm = 1
+
+    def iterate(self, count: int) -> None:
+        """Take ``count`` steps."""
+        for _ in range(count):
+            self.step()
+
+    def state(self) -> State:
+        """What a callback of ``minimize`` sees."""
+        return State(self.s.t, self.gap, self.s.n_gradients, self.s.n_lmo, self)
+
+    def note(self, gap: float, gamma: float) -> None:
+        """Keep what monitors read of a step."""
+        self.s.gap, self.s.gamma = gap, gamma
+
+    def count_gradients(self, n: int, exact: bool = False) -> None:
+        """Count derivatives of single samples, and a gradient of the whole sum."""
+        self.s.n_gradients += n
+        self.s.n_exact += exact
+
+    # --- saved and loaded ---------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict:
+        sample = self.last_sample
+        return {
+            **{name: getattr(self, name) for name in self._saved},
+            "scalars": {name: getattr(self.s, name) for name in (*_COUNTS, *_FLOATS, "fit_intercept")},
+            "v": self.v[: self.n_features],
+            "rank": self.rank[: self.n_features],
+            "last": () if sample is None else (sample.indices, sample.values),
+        }
+
+    def __setstate__(self, state: dict) -> None:
+        try:
+            for name in self._saved:
+                setattr(self, name, state[name])
+            self.s = Scalars()
+            for name in (*_COUNTS, "fit_intercept"):
+                setattr(self.s, name, int(state["scalars"][name]))
+            for name in _FLOATS:
+                setattr(self.s, name, float(state["scalars"][name]))
+            self.v, self.rank = np.array(state["v"]), np.array(state["rank"])
+            self._last = state["last"]
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"the saved state of a {type(self).__name__} does not fit: {error}") from error
+        self.reserve(64)
+        self._prepare()
+
+    def _new_alike(self) -> BatchRun:
+        """A run of the same parameters before its first sample."""
+        return type(self)(self._small_optimizer(), self.constraint, self.loss, 0, bool(self.s.fit_intercept))
+
+    def _small_optimizer(self) -> Optimizer:
+        """The same parameters, but for a memory of few samples."""
+        small = copy.copy(self.optimizer)
+        vars(small).pop("_run", None)
+        if getattr(small, "memory", None) is not None:
+            small.memory = min(small.memory, 8)
+        return small
+
+    def _check_loaded(self) -> None:
+        """See that a run from a file is one that a stream could have made."""
+        _loaded.kind(self, "constraint", sets.ConvexSet)._check_loaded()
+        _loaded.kind(self, "optimizer", Optimizer)._check_loaded()
+        losses.check_loaded(self, "loss")
+        size = self.constraint._scale(self.constraint.shape or (max(1, self.n_features),))
+        _loaded.require(self, "constraint", size <= _LARGEST_SET, f"a set of points of at most {_LARGEST_SET:g}")
+        _loaded.generator(self, "rng")
+        self._prepare()
+        self._new_alike()  # its parameters go together
+        self._check_scalars()
+        self._check_arrays()
+        self._check_point()
+
+    def _check_scalars(self) -> None:
+        for name in _COUNTS:
+            _loaded.require(self, name, 0 <= getattr(self.s, name) <= _loaded.MOST, "a count")
+        for name in ("gamma", "intercept", "intercept_h", "prediction", "target"):
+            _loaded.require(self, name, math.isfinite(getattr(self.s, name)), "a finite number")
+        _loaded.require(self, "intercept", abs(self.s.intercept) <= HUGE, f"a number of at most {HUGE:g}")
+        _loaded.require(self, "intercept_h", 0.0 <= self.s.intercept_h <= HUGE, f"a number from 0 to {HUGE:g}")
+        if 0.0 < self.s.intercept_h < _LEAST_CURVATURE:
+            self.s.intercept_h = _LEAST_CURVATURE
+
+    def _check_arrays(self) -> None:
+        d = self.n_features
+        _loaded.require(self, "d", self.fixed_dimension is None or d <= self.fixed_dimension, "features of the set")
+        self._check_iterate()
+        _loaded.array(self, "rank", np.int64, (d,))
+        _loaded.instance(self, "ring", Ring)
+        _loaded.claim(self, "ring")
+        self.ring.check(d, self.s.seen)
+        last = _loaded.instance(self, "_last", tuple)
+        good = len(last) in (0, 2) and all(isinstance(part, np.ndarray) and part.ndim == 1 for part in last)
+        if good and last:
+            idx, val = last
+            good = idx.dtype == np.uint32 and val.dtype == np.float64 and idx.size == val.size
+            good = good and bool((idx < d).all()) and bool((np.abs(val) <= layout.LARGEST).all())
+        _loaded.require(self, "_last", good, f"values of the {d} features")
+
+    def _check_iterate(self) -> None:
+        _loaded.array(self, "v", np.float64, (self.n_features,), least=-HUGE, most=HUGE)
+
+    def _check_point(self) -> None:
+        """The iterate lies in its set, or has not begun."""
+        is_start = not self.x.any() and not (self.s.t or self.s.warm)
+        _loaded.require(self, "v", is_start or self._is_point(self.x), f"a point of {self.constraint}")
+
+    def _is_point(self, x: Array) -> bool:
+        """Whether an array of an entry by feature lies in the set, rounding apart."""
+        return not x.size or bool(self.constraint.contains(self._whole(x), tol=1e-6))
