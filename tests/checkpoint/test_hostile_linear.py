@@ -81,12 +81,38 @@ def test_a_set_of_fixed_dimension_names_its_coordinates_by_number():
 
 @pytest.mark.parametrize("place", ["D", "INDEX", "LIVE", "HEAD", "NOISE", "SET", "LOSS_KIND", "STEP_KIND", "BATCH"])
 @pytest.mark.parametrize("value", [-3, 5000, 2**40])
-@pytest.mark.parametrize("optimizer", [lambda: optim.SFW(memory=10, batch_size=2), lambda: optim.FW(memory=10)])
-def test_single_integers_are_refused(optimizer, value, place):
+def test_single_integers_are_refused(value, place):
     def change(model):
         model._run.cnt[getattr(layout, place)] = value
 
-    refused(trained(optimizer()), change, "Run|_features")
+    refused(trained(optim.SFW(memory=10, batch_size=2)), change, "Run|_features")
+
+
+@pytest.mark.parametrize("value", [-3, 5000, 2**40])
+@pytest.mark.parametrize("optimizer", [lambda: optim.SVRF(memory=10), lambda: optim.FW(memory=10)])
+def test_single_integers_of_a_ring_are_refused(optimizer, value):
+    for name in ("live", "head", "capacity"):
+        refused(trained(optimizer()), lambda m, name=name: setattr(m._run.ring, name, value), "Ring|_run")
+    for name in ("d", "t", "seen") if value < 0 else ("d",):
+        refused(trained(optimizer()), lambda m, name=name: setattr(m._run.s, name, value), "Run|Ring|_features")
+    for name in ("start", "length"):
+        refused(trained(optimizer()), lambda m, name=name: getattr(m._run.ring, name).__setitem__(1, value), "Ring")
+
+    def point(model):
+        ring = model._run.ring
+        ring.idx[ring.entries()[0]] = 4 + value % 2**31
+
+    refused(trained(optimizer()), point, "Ring.idx")
+
+
+@pytest.mark.parametrize("optimizer", [lambda: optim.SVRF(memory=10), lambda: optim.FW(memory=10)])
+def test_single_numbers_of_a_ring_are_refused(optimizer):
+    for name in ("val", "y"):
+        for value in (np.nan, 1e200):
+            change = lambda m, name=name, value=value: getattr(m._run.ring, name).__setitem__(0, value)  # noqa: E731
+            refused(trained(optimizer()), change, f"Ring.{name}")
+    refused(trained(optimizer()), lambda m: m._run.v.__setitem__(2, np.nan), "Run.v: expected finite")
+    refused(trained(optimizer()), lambda m: setattr(m._run.s, "intercept_h", -1.0), "Run.intercept_h")
 
 
 @pytest.mark.parametrize("place", ["T", "SEEN", "SINCE", "DRAW", "N_GRADIENTS"])
@@ -191,7 +217,7 @@ def test_a_point_outside_the_set_is_refused(optimizer, constraint):
 def test_atoms_beside_those_of_the_mixture_are_refused():
     model = trained(optim.AwayFW(memory=10))
     atom = sets.CoordinateAtom(0, 9.0, (4,))
-    refused(model, lambda m: m._run.active.weights.__setitem__(atom, 0.1), "AwayRun.active")
+    refused(model, lambda m: m._run.active.weights.__setitem__(atom, 0.1), "FullRun.active")
 
 
 def test_a_size_that_leaves_room_in_a_full_set_is_refused():

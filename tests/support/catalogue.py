@@ -45,9 +45,16 @@ def everything(model):
         "features": list(model._features.names),
         "classes": getattr(model, "_classes", ()),
         "random": run.rng.bit_generator.state,
-        "scalars": run.num.tobytes(),
-        "counts": run.cnt.tobytes(),
     }
+    if hasattr(run, "ring"):
+        method = getattr(run, "method", None)
+        kept = {**vars(method), **vars(method.memory or object)} if method else {}
+        arrays = {name: value.tobytes() for name, value in kept.items() if isinstance(value, np.ndarray)}
+        arrays["active"] = repr(getattr(getattr(run, "active", None), "weights", None))
+        samples = [(sorted(zip(*rest, strict=True)), y) for *rest, y in held_by(run)]
+        shown = {name: repr(value) for name, value in vars(run.s).items()}
+        return {**known, **arrays, **shown, "x": run.x.tobytes(), "rank": run.rank[:d].tobytes(), "samples": samples}
+    known |= {"scalars": run.num.tobytes(), "counts": run.cnt.tobytes()}
     for name in ("v", "u", "rank", "old", "b", "m", "anchor", "total", "sums"):
         if hasattr(run, name):
             known[name] = getattr(run, name)[:d].tobytes()
@@ -60,6 +67,13 @@ def everything(model):
             for a, n, _ in run.rows[: run.cnt[layout.LIVE]]
         ]
     return known
+
+
+def held_by(run):
+    """The samples of a run's ring, by slot: positions and values of entries, and the target."""
+    ring = run.ring
+    spans = zip(ring.start[: ring.live], ring.length[: ring.live], ring.y, strict=False)
+    return [(ring.idx[a : a + n].tolist(), ring.val[a : a + n].tolist(), float(y)) for a, n, y in spans]
 
 
 def by_name(model):
