@@ -34,7 +34,6 @@ https://doi.org/10.1007/s10107-004-0552-5 (smoothing); Von Hohenbalken 1977, htt
 
 from __future__ import annotations
 
-import copy
 import typing
 
 import numpy as np
@@ -42,6 +41,9 @@ import scipy.sparse
 from river.optim.losses import Squared
 
 from fwonline import losses
+from fwonline.optim.problem.columns import DenseColumns, SparseColumns
+from fwonline.optim.problem.score_loss import ScalarLoss
+from fwonline.optim.problem.smoothed import Quadratic, SmoothedSum, Tangent
 from fwonline.sets import ConvexSet, L2Ball, ProbabilitySimplex
 
 if typing.TYPE_CHECKING:
@@ -84,174 +86,12 @@ class Bracket(typing.NamedTuple):
     nit: int
 
 
-class _Tangent(typing.NamedTuple):
-    """What is known of a convex function at one point: it lies above `offset + <gradient, .>` everywhere."""
-
-    value: float  # of the smooth function that is minimised
-    gradient: Array
-    offset: float  # of the true function's lower plane
-    blur: float  # how far that plane is below the smooth function's tangent
-
-    @property
-    def is_finite(self) -> bool:
-        return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
-
-
-class _Samples:
-    """The mean loss of linear predictions. A point's image is its predictions."""
-
-    def __init__(self, X: typing.Any, y: Array, weight: Array | None, loss: typing.Any):
-        self.X = X
-        self.XT = scipy.sparse.csr_array(X.T) if scipy.sparse.issparse(X) else np.ascontiguousarray(X.T)
-        self.y = y
-        self.p = np.full(y.size, 1.0 / y.size) if weight is None else weight / weight.sum()
-        self.f, self.slope = losses.vector_loss(loss)
-        self.kinks = _kinks(loss, y)
-        self.mu = 0.0  # width of the envelope
-        self.scale = 0.0  # numbers that cancel in the value, for the rounding of the bounds
-
-    def image(self, w: Array) -> Array:
-        return self.X @ w
-
-    def value(self, w: Array, z: Array) -> float:
-        return float(self.p @ self.f(self.y, z))
-
-    def _contact(self, z: Array) -> tuple[Array, Array]:
-        """Slopes of the smooth losses at z, and the points where the true losses have these slopes."""
-        if self.kinks is None:
-            return self.slope(self.y, z), z
-        k1, k2, s0, s1, s2 = self.kinks
-        alpha = np.clip((z - k1) / self.mu, s0, s1) + np.clip((z - k2) / self.mu, s1, s2) - s1
-        return alpha, z - self.mu * alpha
-
-    def smooth_value(self, w: Array, z: Array) -> float:
-        if self.kinks is None:
-            return self.value(w, z)
-        alpha, u = self._contact(z)
-        return float(self.p @ (self.f(self.y, u) + 0.5 * self.mu * alpha * alpha))
-
-    def tangent(self, w: Array, z: Array) -> _Tangent:
-        alpha, u = self._contact(z)
-        at_contact = float(self.p @ self.f(self.y, u))
-        half = 0.5 * self.mu * float(self.p @ (alpha * alpha))
-        weighted = self.p * alpha
-        return _Tangent(at_contact + half, self.XT @ weighted, at_contact - float(weighted @ u), half)
-
-    def constant(self) -> float:
-        """The mean loss of the best constant prediction, found to a few digits: what a fit is measured by."""
-        z = np.zeros_like(self.y)
-        low, high = min(float(self.y.min()), -20.0), max(float(self.y.max()), 20.0)
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            slope = float(self.p @ self.slope(self.y, z + middle))
-            low, high = (low, middle) if slope > 0.0 else (middle, high)
-        return float(self.p @ self.f(self.y, z + middle))
-
-    def curvature(self, z: Array) -> Array:
-        """X' f'' X, with the slope's change over a short way for f''."""
-        h = np.maximum(1e-4 * (1.0 + np.abs(z)), 0.5 * self.mu)
-        bend = np.maximum(self._contact(z + h)[0] - self._contact(z - h)[0], 0.0) / (2.0 * h)
-        weighted = self.p * bend
-        X = self.X.multiply(weighted[:, None]).tocsr() if scipy.sparse.issparse(self.X) else self.X * weighted[:, None]
-        H = self.XT @ X
-        H = H.toarray() if scipy.sparse.issparse(H) else H
-        H = 0.5 * (H + H.T)
-        # Where no sample bends, as between the kinks, a step must not be without bounds.
-        H[np.diag_indices(len(H))] *= 1.0 + 1e-9
-        return H
-
-    def quadratic(self) -> _Quadratic:
-        """The same function from the sums of squares and products, for the squared loss."""
-        scaled = self.X.multiply(self.p[:, None]).tocsr() if scipy.sparse.issparse(self.X) else self.X * self.p[:, None]
-        H = self.XT @ scaled
-        H = H.toarray() if scipy.sparse.issparse(H) else H
-        return _Quadratic(H + H.T, 2.0 * (self.y @ scaled), float(self.p @ (self.y * self.y)))
-
-    def over(self, atoms: Array) -> _Samples:
-        """The same function of the weights of a mixture of the columns of `atoms`."""
-        mixture = copy.copy(self)
-        mixture.X = self.X @ atoms
-        mixture.XT = np.ascontiguousarray(mixture.X.T)
-        return mixture
-
-
-class _Quadratic:
-    """Half w'Hw minus b'w plus c. A point's image is Hw."""
-
-    kinks = None
-    mu = 0.0
-
-    def __init__(self, H: Array, b: Array, c: float):
-        self.H, self.b, self.c = H, b, c
-        self.scale = abs(c)
-
-    def image(self, w: Array) -> Array:
-        return self.H @ w
-
-    def value(self, w: Array, z: Array) -> float:
-        return float(w @ (0.5 * z - self.b)) + self.c
-
-    smooth_value = value
-
-    def tangent(self, w: Array, z: Array) -> _Tangent:
-        gradient = z - self.b
-        value = self.value(w, z)
-        return _Tangent(value, gradient, value - float(gradient @ w), 0.0)
-
-    def over(self, atoms: Array) -> _Quadratic:
-        return _Quadratic(atoms.T @ self.H @ atoms, atoms.T @ self.b, self.c)
-
-    def best_mixture(self, start: Array) -> Array:
-        """Go from a point of the probability simplex to the best one, exactly and however badly scaled.
-
-        These are Wolfe's active sets: the minimum over the affine hull of the entries in use is the answer if it is
-        inside; otherwise the entry that is in the way is given up.
-        """
-        mixing, used = start, np.ones(start.size, dtype=bool)
-        while True:
-            size = np.sqrt(np.maximum(np.diag(self.H)[used], 0.0))
-            size = np.maximum(size, 1e-8 * size.max()) if size.any() else np.ones_like(size)
-            k = size.size
-            system = np.zeros((k + 1, k + 1))
-            system[:k, :k] = self.H[np.ix_(used, used)] / np.outer(size, size)
-            system[k, :k] = system[:k, k] = size.min() / size
-            wanted = np.append(self.b[used] / size, size.min())
-            solution = np.linalg.lstsq(system, wanted, rcond=None)[0]
-            solution += np.linalg.lstsq(system, wanted - system @ solution, rcond=None)[0]  # what rounding left
-            affine = np.zeros(start.size)
-            affine[used] = solution[:k] / size
-            leaving = used & (affine <= 0)
-            if not leaving.any() or k == 1:
-                return np.maximum(affine, 0) / np.maximum(affine, 0).sum() if affine.any() else mixing
-            ratio = mixing[leaving] / np.maximum(mixing[leaving] - affine[leaving], np.finfo(float).tiny)
-            mixing = np.maximum(mixing + ratio.min() * (affine - mixing), 0.0)
-            mixing[np.flatnonzero(leaving)[ratio == ratio.min()]] = 0.0
-            used &= mixing > 0
-
-
-def _kinks(loss: typing.Any, y: Array) -> tuple[typing.Any, ...] | None:
-    """Kinks k1 <= k2 and the slopes before, between and after them, of a piecewise linear loss; else None."""
-    kind, p, _ = losses.compiled(loss)
-    sign = 2.0 * y - 1.0
-    if kind == losses.ABSOLUTE:
-        return y, y, -1.0, 0.0, 1.0
-    if kind == losses.QUANTILE:
-        return y, y, -p, 0.0, 1.0 - p
-    if kind == losses.EPSILON:
-        return y - p, y + p, -1.0, 0.0, 1.0
-    if kind == losses.EPSILON_LABEL:
-        return sign - p, sign + p, -1.0, 0.0, 1.0
-    if kind == losses.HINGE:
-        return sign * p, sign * p, np.minimum(-sign, 0.0), 0.0, np.maximum(-sign, 0.0)
-    return None
-
-
 class _Search:
     """The bracket while it closes, until it is as narrow as asked for, or has stopped to shrink."""
 
     def __init__(
         self,
-        objective: _Samples | _Quadratic,
+        objective: SmoothedSum | Quadratic,
         constraint: ConvexSet,
         w: Array,
         *,
@@ -293,7 +133,7 @@ class _Search:
             self.solved, self.least = w, gap
         self.offer(w, z)
 
-    def touch(self, tangent: _Tangent) -> float:
+    def touch(self, tangent: Tangent) -> float:
         """Raise the lower bound by a tangent; return the Frank-Wolfe gap of the smooth function at its point."""
         towards = self.constraint.lmo(tangent.gradient).dot(tangent.gradient)
         bound = tangent.offset + towards
@@ -390,7 +230,7 @@ def _by_atoms(search: _Search) -> None:
         atom = search.constraint.lmo(tangent.gradient).to_dense()
         atoms, mixing = np.column_stack((atoms, atom)), np.append(mixing, 0.0)
         mixed = objective.over(atoms)
-        if isinstance(mixed, _Quadratic):
+        if isinstance(mixed, Quadratic):
             mixing = mixed.best_mixture(mixing)
             search.try_out(atoms @ mixing)
         inner = _Search(
@@ -398,7 +238,7 @@ def _by_atoms(search: _Search) -> None:
             ProbabilitySimplex(),
             mixing,
             target=0.1 * search.width,
-            max_iter=_POLISH if isinstance(mixed, _Quadratic) else _PATIENCE,
+            max_iter=_POLISH if isinstance(mixed, Quadratic) else _PATIENCE,
             patience=_PATIENCE,
         )
         _accelerate(inner)
@@ -412,9 +252,9 @@ def _by_atoms(search: _Search) -> None:
 def _of_quadratic(search: _Search) -> None:
     """A quadratic function over a set: in an l2 ball by its eigenvectors, elsewhere by mixtures of atoms."""
     objective, constraint = search.objective, search.constraint
-    assert isinstance(objective, _Quadratic)
+    assert isinstance(objective, Quadratic)
     if type(constraint) is L2Ball:
-        search.try_out(_best_in_ball(objective, constraint.radius))
+        search.try_out(objective.best_in_ball(constraint.radius))
         search.nit += 1
     elif np.isfinite(size := float(np.abs(np.diag(objective.H)).max())) and size > 0.0:
         # Where the set does not bind, no mixture of atoms is as exact as the equations themselves.
@@ -426,30 +266,13 @@ def _of_quadratic(search: _Search) -> None:
         _by_atoms(search)
 
 
-def _best_in_ball(objective: _Quadratic, radius: float) -> Array:
-    """The least point of a quadratic in an l2 ball: (H + shift) w = b with the shift that brings w into it."""
-    values, vectors = np.linalg.eigh(objective.H)
-    values = np.maximum(values, np.finfo(float).eps * max(float(values[-1]), np.finfo(float).tiny))
-    b = vectors.T @ objective.b
-    low, high = 0.0, float(np.linalg.norm(b)) / radius
-    if np.linalg.norm(b / values) > radius:
-        while high - low > 1e-15 * high:
-            shift = 0.5 * (low + high)
-            if shift in (low, high):
-                break
-            low, high = (shift, high) if np.linalg.norm(b / (values + shift)) > radius else (low, shift)
-        values = values + high
-    w = vectors @ (b / values)
-    return w * min(1.0, radius / float(np.linalg.norm(w))) if w.any() else w
-
-
 def _by_newton(search: _Search) -> None:
     """Newton's steps on samples of few features: a quadratic model, its best point of the set, and the best way there.
 
     Neither the scale of features nor how far they lie from 0 plays a part.
     """
     objective = search.objective
-    assert isinstance(objective, _Samples)
+    assert isinstance(objective, SmoothedSum)
     w, z = search.w, search.z
     while True:
         tangent = objective.tangent(w, z)
@@ -460,7 +283,7 @@ def _by_newton(search: _Search) -> None:
         if search.sharpen(gap, tangent.blur):
             tangent = objective.tangent(w, z)
         H = objective.curvature(z)
-        model = _Quadratic(H, H @ w - tangent.gradient, 0.0)
+        model = Quadratic(H, H @ w - tangent.gradient, 0.0)
         patience = max(_ATOM_PATIENCE, w.size)
         inner = _Search(
             model, search.constraint, w, target=0.05 * max(gap, 0.0), max_iter=4 * patience, patience=patience
@@ -469,7 +292,7 @@ def _by_newton(search: _Search) -> None:
         step, way = inner.solved - w, objective.image(inner.solved) - z
         low, high, t = 0.0, 1.0, 1.0
         while low < high and high - low > 1e-9 * high:  # the smooth function's slope along the way rises
-            slope = float(objective.p @ (objective._contact(z + t * way)[0] * way))
+            slope = objective.slope_along(z + t * way, way)
             low, high = (low, t) if slope > 0.0 else (t, high)
             t = 0.5 * (low + high)
         if not low > 0.0:
@@ -479,7 +302,7 @@ def _by_newton(search: _Search) -> None:
 
 
 def _solve(
-    objective: _Samples | _Quadratic,
+    objective: SmoothedSum | Quadratic,
     constraint: ConvexSet,
     d: int,
     *,
@@ -505,21 +328,21 @@ def _solve(
                 f"x0 must lie in {constraint}, which has no projection; it is off by {constraint.violation(start)}"
             )
     with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not finite, and is taken back
-        patience = _QUADRATIC_PATIENCE if isinstance(objective, _Quadratic) else _PATIENCE
-        another = isinstance(objective, _Quadratic) or d <= _FEW
+        patience = _QUADRATIC_PATIENCE if isinstance(objective, Quadratic) else _PATIENCE
+        another = isinstance(objective, Quadratic) or d <= _FEW
         first = max(1, max_iter // 2) if constraint.can_project and another else max_iter
         search = _Search(objective, constraint, start, tol=tol, max_iter=first, patience=patience, scale=scale)
         if not objective.tangent(search.w, search.z).is_finite:
             raise ValueError(f"the loss is not finite at the start, whose largest entry is {np.abs(start).max():g}")
         if constraint.can_project:
             _accelerate(search)
-        if not constraint.can_project or (isinstance(objective, _Quadratic) and not search.narrow):
+        if not constraint.can_project or (isinstance(objective, Quadratic) and not search.narrow):
             search.go_on(max(_ATOM_PATIENCE, min(d, _FEW)), max_iter)
-            if isinstance(objective, _Quadratic):
+            if isinstance(objective, Quadratic):
                 _of_quadratic(search)
             else:
                 _by_atoms(search)
-        if isinstance(objective, _Samples) and d <= _FEW and constraint.can_project and not search.narrow:
+        if isinstance(objective, SmoothedSum) and d <= _FEW and constraint.can_project and not search.narrow:
             search.go_on(_ATOM_PATIENCE, max_iter)
             _by_newton(search)
     return search.bracket()
@@ -593,12 +416,14 @@ def best_fixed_point(
         raise ValueError("X must be finite everywhere")
     if losses.is_binary(loss) and not np.isin(targets, (0.0, 1.0)).all():
         raise ValueError(f"the labels of {type(loss).__name__} must be 0 and 1, or booleans")
-    weight = None
+    p = np.full(n, 1.0 / n)
     if sample_weight is not None:
         weight = _vector("sample_weight", sample_weight, n)
         if weight.min() < 0 or weight.sum() <= 0:
             raise ValueError("sample_weight must not be negative, and not all 0")
-    samples = _Samples(X, targets, weight, loss)
+        p = weight / weight.sum()
+    data = SparseColumns(X) if scipy.sparse.issparse(X) else DenseColumns(X, by_rows=True)
+    samples = SmoothedSum(data, targets, ScalarLoss(loss), p)
     if type(loss) is Squared and d <= min(_FEW, n):
         best = _solve(samples.quadratic(), constraint, d, x0=x0, tol=tol, max_iter=max_iter, scale=samples.constant())
         upper = max(samples.value(best.x, samples.image(best.x)), best.lower)  # without what cancels in the sums
@@ -655,7 +480,7 @@ def best_fixed_point_quadratic(
         raise ValueError("H, b and c must be finite everywhere")
     if not np.allclose(H, H.T):
         raise ValueError("H must be symmetric")
-    return _solve(_Quadratic(H, b, float(c)), constraint, b.size, x0=x0, tol=tol, max_iter=max_iter)
+    return _solve(Quadratic(H, b, float(c)), constraint, b.size, x0=x0, tol=tol, max_iter=max_iter)
 
 
 def _vector(name: str, values: ArrayLike, n: int) -> Array:

@@ -10,8 +10,8 @@ import scipy.sparse
 from river import optim
 
 from fwonline import datasets, losses, sets
-from fwonline.optim import hindsight
 from fwonline.optim.hindsight import best_fixed_point, best_fixed_point_quadratic
+from fwonline.optim.problem.smoothed import Quadratic
 
 SETS = [
     sets.L1Ball(1.5),
@@ -342,7 +342,7 @@ def test_a_quadratic_in_an_l2_ball_is_minimised_by_its_eigenvectors():
     for radius in (0.1, 1.0, 100.0):
         A = rng.normal(size=(6, 4)) * 10.0 ** np.array([0.0, 3.0, -3.0, 1.0])
         H, b = A.T @ A, A.T @ rng.normal(size=6)
-        w = hindsight._best_in_ball(hindsight._Quadratic(H, b, 0.0), radius)
+        w = Quadratic(H, b, 0.0).best_in_ball(radius)
         g = H @ w - b
         assert np.linalg.norm(w) <= radius * (1.0 + 1e-12)
         assert g @ w + radius * np.linalg.norm(g) <= 1e-9 * (1.0 + abs(b @ w))  # its Frank-Wolfe gap

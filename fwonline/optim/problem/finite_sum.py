@@ -23,7 +23,8 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fwonline.optim.problem.data import ByColumns, ByRows, Data, Slopes
+    from fwonline.optim.problem.columns import ByColumns
+    from fwonline.optim.problem.data import ByRows, Data, Slopes
     from fwonline.optim.problem.score_loss import ScoreLoss
 
     Array = NDArray[np.float64]

@@ -12,7 +12,8 @@ from scipy.optimize import OptimizeResult
 from fwonline import losses, sets
 from fwonline._checks import check_count
 from fwonline.optim.base import Optimizer, State
-from fwonline.optim.problem.data import binary_targets, by_columns, check_targets
+from fwonline.optim.problem.columns import by_columns
+from fwonline.optim.problem.data import binary_targets, check_targets
 from fwonline.optim.runs.full_run import FullRun, Look
 from fwonline.optim.schedules import Harmonic, LineSearch
 

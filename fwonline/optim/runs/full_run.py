@@ -16,7 +16,7 @@ from scipy import sparse
 from fwonline import _loaded, sets
 from fwonline._kernels import layout
 from fwonline.optim.problem.active_set import ActiveSet, atom_of, support
-from fwonline.optim.problem.data import SparseColumns
+from fwonline.optim.problem.columns import SparseColumns
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.line import Along, Line, Scheduled
 from fwonline.optim.problem.partial_oracle import comes_in_blocks, is_polytope, oracle_of
@@ -28,7 +28,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fwonline.optim.problem.data import ByColumns
+    from fwonline.optim.problem.columns import ByColumns
     from fwonline.optim.problem.partial_oracle import Oracle
     from fwonline.sets.atoms import Atom
 
