@@ -36,7 +36,9 @@ _SAFE = 1e-120, 1e120
 
 
 class SpectralSet(ConvexSet):
-    """A set of matrices whose oracle works with products."""
+    """A set of matrices whose oracle works with products: of symmetric ones, described by their eigenvalues, or not."""
+
+    _is_symmetric = True
 
     def lmo(self, g: Matrix, *, start: Atom | None = None, tol: float = 1e-8) -> Atom:
         """Return an atom `s` of the set that minimises `<s, g>` up to a stated error.
@@ -77,6 +79,8 @@ class SpectralSet(ConvexSet):
         That is how far the vectors of s are from being eigenvectors or singular vectors: a bound once they are nearest
         to those that were sought.
         """
+        if self._is_symmetric:
+            g = 0.5 * (g + g.T)
         if isinstance(s, RankOneAtom):
             theta = float(s.u @ g @ s.v)
             left, right = g @ s.v - theta * s.u, s.u @ g - theta * s.v
@@ -119,6 +123,33 @@ class SpectralSet(ConvexSet):
         super()._check_shape(what, shape)
         if len(shape) != 2:
             raise ValueError(f"{self}: the {what} must be a matrix, got shape {shape}")
+        if self._is_symmetric and shape[0] != shape[1]:
+            raise ValueError(f"{self}: the {what} must be a square matrix, got shape {shape}")
+
+    # Of sets of symmetric matrices
+
+    def _lowest(self, g: Matrix, count: int, start: Array | None, tol: float) -> Array:
+        if start is not None and start.shape != (g.shape[0], count):
+            start = None
+        whole = isinstance(g, LinearOperator) or _equals_transpose(g)
+
+        def symmetric_part(x: Array) -> Array:
+            return self._times(g, x) if whole else 0.5 * (self._times(g, x) + self._times(g.T, x))
+
+        return lowest_eigenvectors(symmetric_part, g.shape[0], count, start, tol)
+
+    def _lowest_atom(self, g: Matrix, trace: float, start: Atom | None, tol: float) -> RankOneAtom:
+        warm = start.v[:, None] if isinstance(start, RankOneAtom) else None
+        vector = self._lowest(g, 1, warm, tol)[:, 0]
+        return RankOneAtom(trace, vector, vector)
+
+    def _project_eigenvalues(self, values: Array) -> Array:
+        """Return the nearest eigenvalues that a matrix of the set can have."""
+        raise NotImplementedError
+
+    def _project(self, x: Array) -> Array:
+        values, vectors = np.linalg.eigh(flushed(0.5 * x + 0.5 * x.T))
+        return (vectors * self._project_eigenvalues(values)) @ vectors.T
 
 
 class NuclearBall(SpectralSet, NormBall):
@@ -150,6 +181,8 @@ class NuclearBall(SpectralSet, NormBall):
     https://proceedings.mlr.press/v28/jaggi13.html
     """
 
+    _is_symmetric = False
+
     def _spectral_lmo(self, g: Matrix, start: Atom | None, tol: float) -> Atom:
         m, n = g.shape
         # The transpose of a LinearOperator is the adjoint, for real numbers.
@@ -180,53 +213,7 @@ class NuclearBall(SpectralSet, NormBall):
         return (u * project_on_simplex(values, float(self.radius))) @ vt
 
 
-class _SymmetricSet(SpectralSet):
-    """A set of symmetric positive semidefinite matrices, described by their eigenvalues."""
-
-    def _check_shape(self, what: str, shape: tuple[int, ...]) -> None:
-        super()._check_shape(what, shape)
-        if shape[0] != shape[1]:
-            raise ValueError(f"{self}: the {what} must be a square matrix, got shape {shape}")
-
-    def _lowest(self, g: Matrix, count: int, start: Array | None, tol: float) -> Array:
-        if start is not None and start.shape != (g.shape[0], count):
-            start = None
-        whole = isinstance(g, LinearOperator) or _is_symmetric(g)
-
-        def symmetric_part(x: Array) -> Array:
-            return self._times(g, x) if whole else 0.5 * (self._times(g, x) + self._times(g.T, x))
-
-        return lowest_eigenvectors(symmetric_part, g.shape[0], count, start, tol)
-
-    def lmo_error(self, g: Array, s: Atom, tol: float) -> float:
-        return super().lmo_error(0.5 * (g + g.T), s, tol)
-
-    @abc.abstractmethod
-    def _project_eigenvalues(self, values: Array) -> Array:
-        """Return the nearest eigenvalues that a matrix of the set can have."""
-
-    def _project(self, x: Array) -> Array:
-        values, vectors = np.linalg.eigh(flushed(0.5 * x + 0.5 * x.T))
-        return (vectors * self._project_eigenvalues(values)) @ vectors.T
-
-
-class _TraceSet(_SymmetricSet):
-    def __init__(self, trace: float = 1.0):
-        check_positive(f"{type(self).__name__}: trace", trace)
-        self.trace = trace
-
-    _examples = ({}, {"trace": 10})
-
-    def _scale(self, shape: tuple[int, ...]) -> float:
-        return float(self.trace)
-
-    def _lowest_atom(self, g: Matrix, start: Atom | None, tol: float) -> RankOneAtom:
-        warm = start.v[:, None] if isinstance(start, RankOneAtom) else None
-        vector = self._lowest(g, 1, warm, tol)[:, 0]
-        return RankOneAtom(float(self.trace), vector, vector)
-
-
-class Spectraplex(_TraceSet):
+class Spectraplex(SpectralSet):
     """The spectraplex: symmetric positive semidefinite matrices X with `tr X = trace`.
 
     The LMO returns `trace v v^T` for a unit eigenvector v of the direction's lowest eigenvalue, found by Lanczos steps.
@@ -253,8 +240,17 @@ class Spectraplex(_TraceSet):
     Hazan 2008, "Sparse approximate solutions to semidefinite programs", https://doi.org/10.1007/978-3-540-78773-0_27
     """
 
+    _examples = ({}, {"trace": 10})
+
+    def __init__(self, trace: float = 1.0):
+        check_positive(f"{type(self).__name__}: trace", trace)
+        self.trace = trace
+
+    def _scale(self, shape: tuple[int, ...]) -> float:
+        return float(self.trace)
+
     def _spectral_lmo(self, g: Matrix, start: Atom | None, tol: float) -> Atom:
-        return self._lowest_atom(g, start, tol)
+        return self._lowest_atom(g, float(self.trace), start, tol)
 
     def _project_eigenvalues(self, values: Array) -> Array:
         return project_on_simplex(values, float(self.trace))
@@ -265,7 +261,7 @@ class Spectraplex(_TraceSet):
         return 0.0 if single else math.sqrt(2.0) * self.trace
 
 
-class Spectrahedron(_TraceSet):
+class Spectrahedron(SpectralSet):
     """The unit spectrahedron: symmetric positive semidefinite matrices X with `tr X <= trace`.
 
     The LMO returns `trace v v^T` for a unit eigenvector v of the direction's lowest eigenvalue if that is negative,
@@ -287,8 +283,17 @@ class Spectrahedron(_TraceSet):
     ZeroAtom(shape=(2, 2))
     """
 
+    _examples = ({}, {"trace": 10})
+
+    def __init__(self, trace: float = 1.0):
+        check_positive(f"{type(self).__name__}: trace", trace)
+        self.trace = trace
+
+    def _scale(self, shape: tuple[int, ...]) -> float:
+        return float(self.trace)
+
     def _spectral_lmo(self, g: Matrix, start: Atom | None, tol: float) -> Atom:
-        atom = self._lowest_atom(g, start, tol)
+        atom = self._lowest_atom(g, float(self.trace), start, tol)
         return atom if atom.dot(g) < 0 else ZeroAtom(g.shape)
 
     def _project_eigenvalues(self, values: Array) -> Array:
@@ -301,7 +306,7 @@ class Spectrahedron(_TraceSet):
         return float(self.trace) if single else math.sqrt(2.0) * self.trace
 
 
-class Fantope(_SymmetricSet):
+class Fantope(SpectralSet):
     """The Fantope: symmetric matrices with eigenvalues in [0, 1] and trace k, the hull of the projectors of rank k.
 
     The LMO returns `V V^T` for orthonormal eigenvectors V of the direction's k lowest eigenvalues, found by block
@@ -358,7 +363,7 @@ class Fantope(_SymmetricSet):
         return math.sqrt(2.0 * min(self.k, n - self.k))
 
 
-def _is_symmetric(g: Matrix) -> bool:
+def _equals_transpose(g: Matrix) -> bool:
     """Whether g and its transpose send one random vector to the same place: two products, not a copy of the matrix."""
     probe = np.random.default_rng(0).standard_normal(g.shape[0])
     image = g @ probe
