@@ -35,7 +35,11 @@ def test_it_returns_what_the_kernel_does_for_each_key():
 def test_what_cannot_be_converted_is_refused():
     direct = Direct(scaled_sum)
     direct(None, Pair(np.ones(2), 1.0), 0.0)
-    with pytest.raises((TypeError, ValueError)):
-        direct(None, Pair(None, 1.0), 0.0)
-    with pytest.raises((TypeError, ValueError)):
-        direct(None, Pair(np.ones(2), "1"), 0.0)
+    for pair, offset in (
+        (Pair(None, 1.0), 0.0),
+        (Pair(np.ones(2, np.float32), 1.0), 0.0),
+        ((np.ones(2),), 0.0),
+        (Pair(np.ones(2), 1.0), "a"),
+    ):
+        with pytest.raises(TypeError):
+            direct(None, pair, offset)
