@@ -70,10 +70,7 @@ class MergeTopic(abc.ABC):
     def publish(self, partition: str, offset: int, document: bytes) -> None:
         """Publish what was learned of a partition up to an offset (`CommittedOffsets.total_offset`).
 
-        Raises
-        ------
-        SourceError
-            When the brokers did not acknowledge it.
+        Raises SourceError when the brokers did not acknowledge it.
         """
 
     @abc.abstractmethod
@@ -104,10 +101,7 @@ class GroupSource(abc.ABC):
     def poll(self) -> PollResult:
         """Take part in the group and return what is new, within a fraction of a second.
 
-        Raises
-        ------
-        SourceError
-            When the stream cannot go on.
+        Raises SourceError when the stream cannot go on.
         """
 
     @abc.abstractmethod
@@ -121,24 +115,16 @@ class GroupSource(abc.ABC):
     def expect_identity(self, partition: str, identity: Any) -> None:  # noqa: B027  (optional)
         """Check, before `seek`, that a newly assigned partition is the one for which `identity` was returned.
 
-        Raises
-        ------
-        SourceError
-            When it is another partition of the same name.
-        PartitionsLost
-            When the source cannot find out now.
+        Raises SourceError when it is another partition of the same name. Raises PartitionsLost when the source cannot
+        find out now.
         """
 
     @abc.abstractmethod
     def commit(self, offsets: dict[str, CommittedOffsets]) -> bool:
         """Commit offsets and metadata of assigned partitions, all or none; return whether that is certain.
 
-        False: the brokers did not answer in time. The commit may be done or not; the next commit decides.
-
-        Raises
-        ------
-        PartitionsLost
-            When the group has given the partitions to another worker.
+        False: the brokers did not answer in time. The commit may be done or not; the next commit decides. Raises
+        PartitionsLost when the group has given the partitions to another worker.
         """
 
     def set_deadline(self, seconds: float) -> None:  # noqa: B027  (optional)
@@ -150,21 +136,12 @@ class GroupSource(abc.ABC):
     def enable_transactions(self, sinks: list[Sink]) -> None:
         """Make what is written to the sinks part of the next commit.
 
-        Raises
-        ------
-        ValueError
-            When the source has no transactions, or not with these sinks.
+        Raises ValueError when the source has no transactions, or not with these sinks.
         """
         raise ValueError(f"{type(self).__name__} has no transactions")
 
     def merge_topic(self, topic: str) -> MergeTopic:
-        """Return the merge topic of that name.
-
-        Raises
-        ------
-        ValueError
-            When the source has none.
-        """
+        """Return the merge topic of that name. Raises ValueError when the source has none."""
         raise ValueError(f"{type(self).__name__} has no merge topic")
 
     def heartbeat(self) -> bool:

@@ -218,10 +218,7 @@ KINDS: dict[str, Callable[[str], Any]] = {
 def as_converter(kind: str | Callable[[str], Any], parameter: str) -> Callable[[str], Any]:
     """Return the function that reads `kind`, a name of `KINDS` or a function of the text.
 
-    Raises
-    ------
-    ValueError
-        When it is neither.
+    Raises ValueError when it is neither.
     """
     if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind]

@@ -31,10 +31,7 @@ _RESERVED |= {"key_deserializer", "key_serializer", "value_deserializer", "value
 def addresses(bootstrap_servers: str | Sequence[str]) -> list[str]:
     """Return `host:port` for each server of a list or of a text with commas.
 
-    Raises
-    ------
-    ValueError
-        When one of them is something else.
+    Raises ValueError when one of them is something else.
     """
     servers = bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
     servers = [server.strip() for server in servers]
@@ -83,10 +80,7 @@ class ClientSettings:
     def resolved(self) -> dict[str, Any]:
         """Return the settings with the environment's values.
 
-        Raises
-        ------
-        SourceError
-            When an environment variable is not set, or holds an unknown security_protocol.
+        Raises SourceError when an environment variable is not set, or holds an unknown security_protocol.
         """
         resolved = {name: _from_environment(name, value) for name, value in self.given.items()}
         if resolved.get("security_protocol", _PROTOCOLS[0]) not in _PROTOCOLS:

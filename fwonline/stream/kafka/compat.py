@@ -39,10 +39,7 @@ _POLL_INTERVAL = 0.1  # seconds between two tries to reach a broker that is away
 def kafka_python() -> Any:
     """Return the module `kafka`.
 
-    Raises
-    ------
-    SourceError
-        When kafka-python is not installed, or is a version whose internals this package does not know.
+    Raises SourceError when kafka-python is not installed, or is a version whose internals this package does not know.
     """
     install = 'pip install "fwonline[kafka]"'
     try:

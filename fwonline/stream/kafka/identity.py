@@ -103,10 +103,7 @@ class TopicIdentity:
     def restore(self, name: str, state: Any, tps: Iterable[Any]) -> dict[str, str]:
         """Take over what a checkpoint of `name` keeps of partitions; return their topics' ids, as far as it has them.
 
-        Raises
-        ------
-        CheckpointError
-            When it cannot be read.
+        Raises CheckpointError when it cannot be read.
         """
         try:
             topics = msgspec.convert(state or {}, dict[str, _State], strict=False)
@@ -124,10 +121,7 @@ class TopicIdentity:
     def check(self, metadata: Metadata, ids: Mapping[str, str] | None = None) -> None:
         """Check that topics have these ids, by default those first seen, as far as the brokers return ids.
 
-        Raises
-        ------
-        SourceError
-            When a topic is another one of the same name.
+        Raises SourceError when a topic is another one of the same name.
         """
         for topic, before in (self.ids if ids is None else ids).items():
             now = metadata.topic_id(topic)
@@ -161,10 +155,7 @@ class TopicIdentity:
     def compare(self, found: Mapping[Any, Any]) -> None:
         """Compare the messages that are there now, None if there is none, with those that were read.
 
-        Raises
-        ------
-        SourceError
-            When one is not the same.
+        Raises SourceError when one is not the same.
         """
         for tp, record in found.items():
             offset, last = self._last_offset(tp), self._last.get(tp)
@@ -192,10 +183,7 @@ def messages_at(
 ) -> dict[Any, Any]:
     """Return the first message from an offset on of each partition, None if there is none, by a client of its own.
 
-    Raises
-    ------
-    TimeoutError
-        When the brokers did not answer in time.
+    Raises TimeoutError when the brokers did not answer in time.
     """
     deadline = clock.monotonic() + seconds
     options = {

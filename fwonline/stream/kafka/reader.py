@@ -166,10 +166,7 @@ class KafkaReader:
     def _connect(self, seconds: float, **options: Any) -> float:
         """Build a consumer that knows its topics; return the deadline for the requests that follow.
 
-        Raises
-        ------
-        TimeoutError
-            When no broker answered in time.
+        Raises TimeoutError when no broker answered in time.
         """
         deadline = clock.monotonic() + seconds
         self._consumer, self._metadata = connect(
@@ -278,14 +275,8 @@ class KafkaReader:
     def _check_identity(self, ids: Mapping[str, str], begins: Mapping[Any, int]) -> None:
         """Check that partitions, whose first offsets are `begins`, are of the topics that were read before.
 
-        `ids` are the ids of those topics, as far as they were known.
-
-        Raises
-        ------
-        SourceError
-            When they are of other topics of the same name.
-        TimeoutError
-            When no broker answered in time.
+        `ids` are the ids of those topics, as far as they were known. Raises SourceError when they are of other topics
+        of the same name. Raises TimeoutError when no broker answered in time.
         """
         self._identity.check(self._metadata, ids)
         if unproven := self._identity.unproven(self._metadata, ids, begins):
@@ -298,12 +289,7 @@ class KafkaReader:
         """Check, before what was read counts, that the topics still have the ids they had.
 
         Messages are fetched by the topic's name. If its id is what it was, they came from that topic. If the brokers do
-        not answer in time, the next check decides.
-
-        Raises
-        ------
-        SourceError
-            When a topic is another one of the same name.
+        not answer in time, the next check decides. Raises SourceError when a topic is another one of the same name.
         """
         now = clock.monotonic()
         if self._consumer is None or not self._identity.ids or now - self._confirmed < _CONFIRM_EVERY:

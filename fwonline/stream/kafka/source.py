@@ -269,13 +269,7 @@ class KafkaSource(KafkaReader, Source):
         return {tp: self._kafka.OffsetAndMetadata(offset, "", -1) for tp, offset in self._offsets.items()}
 
     def _start(self, seconds: float) -> None:
-        """Build a consumer at the stream's position.
-
-        Raises
-        ------
-        TimeoutError
-            When no broker answered in time.
-        """
+        """Build a consumer at the stream's position. Raises TimeoutError when no broker answered in time."""
         self._assign(self._connect(seconds, group_id=self.group))
         self._last_contact = self._maintained = clock.monotonic()
 

@@ -71,10 +71,7 @@ class KafkaTransaction:
     def producer(self) -> Any:
         """Return the producer, in a transaction; None if that has failed, so that nothing written counts.
 
-        Raises
-        ------
-        SourceError
-            When no transaction could be begun for too long.
+        Raises SourceError when no transaction could be begun for too long.
         """
         if self._has_failed:
             return None
@@ -158,13 +155,8 @@ class KafkaTransaction:
     def commit(self, offsets: dict[Any, Any], member: Any) -> None:
         """End the transaction with the group's offsets in it.
 
-        Raises
-        ------
-        PartitionsLost
-            When the member is not of the present generation, or it is unknown how the transaction ended: the committed
-            offsets then decide.
-        SourceError
-            When that has been so for too long.
+        Raises PartitionsLost when the member is not of the present generation, or it is unknown how the transaction
+        ended: the committed offsets then decide. Raises SourceError when that has been so for too long.
         """
         producer = self.producer()
         if producer is None:
