@@ -197,7 +197,7 @@ class Source(abc.ABC):
         return False
 
     def lag(self) -> int | None:
-        """How many items already wait behind `position`, or None if the question has no meaning."""
+        """How many items already wait behind `position`, or None if that is not known."""
         return None
 
     def lags(self) -> dict[str, int]:

@@ -17,10 +17,10 @@ from fwonline.stream.records import KINDS, RecordLayout, as_converter, listed
 
 __all__ = ["CSVSource"]
 
-#: A quote still open after this many bytes is a stray one. It also is the longest field that `csv` takes by default.
+#: A quote still open after this many bytes is an error. It is also the longest field that `csv` takes by default.
 MAX_RECORD = 1 << 17
 
-#: Kinds for which an empty field is a missing value; text may well be empty, and a user's function decides itself.
+#: Kinds for which an empty field is a missing value: text may be empty, and a user's function decides itself.
 EMPTY_IS_NONE = [convert for kind, convert in KINDS.items() if kind != "text"]
 
 #: What reads a row of nothing but numbers at once, in less than half the time and to the same values.
@@ -35,11 +35,11 @@ class CSVSource(FileSource):
 
     Fields in quotes may hold delimiters, doubled quotes and line ends (RFC 4180); the position is always behind a whole
     row. A row with too few or too many fields, one that is not UTF-8 and one whose value does not fit the column are
-    rejected. A quote that never closes costs its own line; one that closes wrongly costs every line it reached, since
-    what lies between may be text. Lines without anything are passed over. An empty field is None, a missing value. A
-    file with a header alone is a stream without samples.
+    rejected. A quote that never closes has its own line rejected; one that closes wrongly has every line up to there
+    rejected, since they may be its text. Empty lines are passed over. An empty field is None, a missing value. A
+    file with only a header is a stream without samples.
 
-    river's `iter_csv` is not used: it has no positions, fills or cuts rows of the wrong width without a word, and ends
+    river's `iter_csv` is not used: it has no positions, silently fills or cuts rows of the wrong width, and ends
     at the first value that does not convert.
 
     Parameters
@@ -213,10 +213,10 @@ class CSVSource(FileSource):
 
 
 class _Rows:
-    """Rows out of lines: `next` returns the cells, what is wrong with them, or None at the end.
+    """Makes rows of lines: `next` returns the cells, what is wrong with them, or None at the end.
 
-    The bytes and the number of lines that made the row are in `raw` and `n_lines`. Cells are text; where `as_numbers`
-    is given, they are its numbers up to the first row that holds anything else than numbers as JSON writes them.
+    `raw` and `n_lines` are the row's bytes and its number of lines. Cells are text; with `as_numbers`, they are numbers
+    up to the first row that holds anything but numbers as JSON writes them.
     """
 
     as_numbers: Callable[[bytes], list] | None = None

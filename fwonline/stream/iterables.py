@@ -17,15 +17,15 @@ class IterableSource(Source):
     """The `(x, y)` pairs of any iterable, a generator or a river dataset.
 
     The position is the number of items yielded, so `seek` reads and drops that many: O(position), and right only if the
-    iterable says the same each time (river's synthetic datasets do when they have a seed).
-    An item may also be a `Sample` already. Anything else, or an `x` that is no mapping, is rejected.
+    iterable yields the same each time (river's synthetic datasets do if they have a seed).
+    An item may also be a `Sample`. Anything else, or an `x` that is no mapping, is rejected.
 
     Parameters
     ----------
     iterable
         What to read. A generator can be read once: to resume, give a fresh one.
     name
-        What it is called in messages; by default the name of its class.
+        Its name in messages; by default the name of its class.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From what stands in a file or a message to what a model takes: text to values, a flat record to a sample."""
+"""From the text of files and messages to what a model takes: text to values, a flat record to a sample."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["KINDS", "RecordLayout"]
 
 
 class RecordLayout:
-    """Says which fields of a flat record are the target, the key and the time; the rest are features.
+    """Which fields of a flat record are the target, the key and the time; the rest are features.
 
-    Values are kept as they were read: whether a model can take them is the model's to say.
+    Values are kept as they were read: the model decides whether it can take them.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class RecordLayout:
     key
         The field that joins a question to its later answer. It is no feature.
     time
-        The field that holds the event time: seconds since the epoch, or an ISO 8601 date (UTC where it names no zone).
+        The field that holds the event time: seconds since the epoch, or an ISO 8601 date (UTC if it has no zone).
         It is no feature.
     features
         The only features that may occur; a record with another field is rejected. None: any.
@@ -86,20 +86,10 @@ class RecordLayout:
         time: float | None = None,
         headers: tuple = (),
     ) -> Sample | Rejected:
-        """Make a sample of `record`, which is used up: its other fields are the sample's features.
+        """Return the sample of `record`, whose remaining fields become the features, or why it is rejected.
 
-        Parameters
-        ----------
-        record
-            Field to value.
-        raw
-            The item as it was read, for `Rejected`.
-        origin
-            Where it stands, for messages.
-        key, time
-            What holds where the layout names no field for them (a message's own key and timestamp).
-        headers
-            Passed on.
+        `raw`, `origin` and `headers` are those of `Sample` and `Rejected`; `key` and `time` (a message's own) are used
+        if the layout names no field for them.
         """
         y = None
         if not self._is_plain:
@@ -158,12 +148,12 @@ def listed(names: Collection[str], most: int = 8) -> str:
 
 
 def number(text: str) -> float:
-    """Read a number: decimal, with or without exponent, `nan` or `inf` (which a model refuses by name)."""
+    """Read a number: decimal, with or without exponent, `nan` or `inf` (which a model rejects by name)."""
     try:
         value = float(text)
     except ValueError:
         raise ValueError(f"expected a number, found {text!r}") from None
-    if "_" in text:  # Python's digit groups are nobody's data format
+    if "_" in text:  # Python's digit groups are in no data format
         raise ValueError(f"expected a number, found {text!r}")
     return value
 
@@ -192,7 +182,7 @@ def boolean(text: str) -> bool:
 
 
 def automatic(text: str) -> float | int | str:
-    """Read a number where there is one, else keep the text; whole numbers without a point stay whole."""
+    """Read a number if it is one, else keep the text; a whole number without a point becomes an int."""
     digits = text.strip()
     if digits.removeprefix("-").isdecimal() and len(digits) < MOST_DIGITS:
         return int(digits)
@@ -202,7 +192,7 @@ def automatic(text: str) -> float | int | str:
         return text
 
 
-#: Python takes no longer whole numbers, since reading them takes quadratic time.
+#: Python reads no longer whole numbers, since that takes quadratic time.
 MOST_DIGITS = 4000
 
 #: What a column or a label may hold, by name.

@@ -51,7 +51,7 @@ class FileSink(Sink):
 
     @abstractmethod
     def _encode(self, record: dict[str, Any]) -> bytes:
-        """Return the record's line, with its end, and before the first one whatever must stand above it."""
+        """Return the record's line, with its end, and before the first one the header, if any."""
 
     def _begin(self) -> None:
         self._begun = True
@@ -139,7 +139,7 @@ class CSVSink(FileSink):
     """Writes each record as a row, below a header.
 
     A field that a record lacks stays empty, as does None. A record with a field that the header lacks is an error: a
-    row could not hold it, and leaving it out would lose it without a word.
+    row could not hold it, and leaving it out would lose it silently.
 
     Parameters
     ----------

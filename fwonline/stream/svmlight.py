@@ -19,8 +19,8 @@ _decode = msgspec.json.Decoder(dict[int, float]).decode
 class SVMLightSource(FileSource):
     """The rows of an svmlight file, each a dict from feature index (an int) to number.
 
-    Blank lines and what stands behind a `#` are passed over; blanks may be of any number and kind; a row may have a
-    label alone. The `qid` of a ranking file is no feature: it is in the sample's `headers` as `("qid", int)`. An index
+    Blank lines and comments (after a `#`) are passed over; blanks may be of any number and kind; a row may be only a
+    label. The `qid` of a ranking file is no feature: it is in the sample's `headers` as `("qid", int)`. An index
     that is given twice, or is no whole number, has the row rejected. A row that begins with `index:value` has no label.
 
     river's `iter_libsvm` is not used: it ends at a blank line, a row without features or a double blank, and takes
@@ -53,7 +53,7 @@ class SVMLightSource(FileSource):
     Notes
     -----
     A regular row is rewritten as a JSON object by two replacements and decoded in one call, which takes a third of the
-    time that taking its pairs apart in Python does; whatever JSON refuses is taken apart and either accepted or named.
+    time of splitting its pairs in Python; whatever JSON refuses is split and either accepted or named.
 
     Examples
     --------

@@ -45,21 +45,10 @@ def addresses(bootstrap_servers: str | Sequence[str]) -> list[str]:
 
 
 class ClientSettings:
-    """Settings passed on to kafka-python's client. Only their names are shown, since some values are secret.
+    """Settings passed on to kafka-python's client, all of them among the `known` names and none of the reserved ones.
 
-    A value `{"env": "NAME"}` is read from the environment variable NAME at each connection, and kept nowhere.
-
-    Parameters
-    ----------
-    settings
-        kafka-python's own names to values.
-    known
-        The names its client takes.
-
-    Raises
-    ------
-    ValueError
-        When a name is unknown, or is one that the source or sink decides itself.
+    Only their names are shown, since some values are secret. A value `{"env": "NAME"}` is read from the environment
+    variable NAME at each connection, and kept nowhere.
     """
 
     def __init__(self, settings: Mapping[str, Any] | None, known: Mapping[str, Any]) -> None:

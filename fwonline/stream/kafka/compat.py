@@ -105,13 +105,7 @@ def connection_errors() -> Iterator[list[Exception]]:
 
 
 class Metadata:
-    """What a client knows of its cluster: brokers, topics, partitions.
-
-    Parameters
-    ----------
-    cluster
-        kafka-python's `ClusterMetadata`.
-    """
+    """What a client knows of its cluster, kafka-python's `ClusterMetadata`."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
@@ -138,18 +132,9 @@ class Metadata:
     ) -> Any:
         """Ask the brokers anew; return `until()` once it is true, metadata have arrived, or the deadline has passed.
 
-        kafka-python has a call that waits for the same, and it can wait for ever.
-
-        Parameters
-        ----------
-        deadline
-            By `time.monotonic`.
-        until
-            What to wait for.
-        check
-            Called many times a second while waiting; what it raises ends the wait.
-        topics
-            The topics to know from now on; None: as before.
+        The deadline is one of `time.monotonic`. `check` is called many times a second, and what it raises ends the
+        wait. `topics` are those to know from now on, by default as before. kafka-python has a call that waits for the
+        same, and it can wait for ever.
         """
         if topics is not None:
             self._cluster.set_topics(topics)

@@ -242,7 +242,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return group_partitions(tps, self.topics, co_partitioned=self.co_partitioned)
 
     def _take_assignment(self) -> PollResult:
-        """Ask where the newly assigned partitions stand."""
+        """Return the newly assigned partitions with their committed offsets."""
         assigned = self._assignment.take()
         self._lose()
         if assigned is None:  # the other members have not joined yet

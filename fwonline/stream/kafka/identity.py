@@ -47,23 +47,14 @@ class TopicIdentity:
     If the brokers return none, or returned none when a checkpoint was written, a topic is recognised by the last
     message that was read of each partition, which must still be there.
 
-    Parameters
-    ----------
-    gaps
-        "allow" if messages that were read may be missing later, as in compacted topics; else "error".
-    remedy
-        What to do when a topic is another one, for the error.
-
-    Attributes
-    ----------
-    ids
-        Topic to its id, as it was first seen.
+    With `gaps="allow"` messages that were read may be missing later, as in compacted topics. The errors end with
+    `remedy`: what to do about another topic of the same name.
     """
 
     def __init__(self, gaps: str, remedy: str) -> None:
         self._gaps = gaps
         self._remedy = remedy
-        self.ids: dict[str, str] = {}
+        self.ids: dict[str, str] = {}  # by topic, as first seen
         self._restored: dict[Any, tuple[int, str]] = {}  # partition to its last message, from a checkpoint
         self._batches: dict[Any, list[Any]] = {}  # partition to the batch that is being read
         self._last: dict[Any, Any] = {}  # partition to the last message of a batch that was read to its end

@@ -23,20 +23,9 @@ _OFFSET = re.compile(rb"[0-9]{1,19}")
 class KafkaMergeTopic(MergeTopic):
     """Documents by partition: the key is the partition's name, a header its offset, the value the document.
 
-    Parameters
-    ----------
-    topic
-        A topic with `cleanup.policy=compact`, which takes messages as long as a model.
-    bootstrap_servers
-        Its brokers.
-    settings
-        kafka-python's settings, as the user gave them for the consumer; those that a producer has go to the producer.
-    timeout
-        Seconds within which a broker must answer.
-    topics
-        What the group reads: a key must name a partition of these, and an offset must not be behind its end.
-    co_partitioned
-        Whether the partitions of one number, one of each topic, are one partition.
+    The topic has `cleanup.policy=compact` and takes messages as long as a model. `settings` are the user's for the
+    consumer; those that a producer has, too, go to the producer. `topics` and `co_partitioned` are those of the group's
+    source: a key must name a partition of it, and an offset must not be behind its end.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class KafkaReader:
     # -- from messages to items
 
     def _items_of(self, tp: Any, records: list[Any]) -> Iterator[Sample | Rejected]:
-        """Yield the items of one partition's messages, up to the end of a bounded stream; `_offsets` goes with them."""
+        """Yield the items of one partition's messages, up to the end of a bounded stream; `_offsets` moves along."""
         offsets, item = self._offsets, self._item
         stop = math.inf if self._stops is None else self._stops.get(tp, math.inf)
         self._identity.begin_batch(tp, records)
@@ -253,7 +253,7 @@ class KafkaReader:
             self._pass_gaps()
 
     def _pass_gaps(self) -> None:
-        """Move behind offsets without a message, which compaction and transactions leave; all that came was read."""
+        """Pass offsets without a message, which compaction and transactions leave, once every message was read."""
         for tp in self._offsets if self.gaps == "allow" else ():
             self._offsets[tp] = max(self._offsets[tp], self._consumer.position(tp, timeout_ms=0) or 0)
 

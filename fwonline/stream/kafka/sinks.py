@@ -25,7 +25,7 @@ _FROM_KAFKA = re.compile(r"(?P<topic>.+)\[(?P<partition>\d+)\]@(?P<offset>\d+)")
 class KafkaSink(Sink):
     """Writes each record as a JSON message to a topic.
 
-    What was written can't be taken back, so a run that resumes from a checkpoint writes what followed it a second time:
+    What was written cannot be taken back, so a run that resumes from a checkpoint writes what followed it once more:
     readers drop repeats by the record's own fields (`origin`, `n`). `flush(durable=True)` returns when the brokers
     have acknowledged everything.
 
@@ -198,9 +198,9 @@ class KafkaSink(Sink):
 class KafkaDeadLetterSink(KafkaSink):
     """Writes rejected items to a topic as they came: the bytes are the message's value, untouched.
 
-    The headers `origin` and `error` say where the item stood and what was wrong; for an item that came from Kafka,
-    `topic`, `partition` and `offset` say it in parts. The headers that it came with stand before them. It takes what
-    `Rejected.to_record` gives.
+    The headers `origin` and `error` hold the place and what was wrong; for an item that came from Kafka, there are
+    also `topic`, `partition` and `offset`. The item's own headers come before them. It writes what `Rejected.to_record`
+    returns.
 
     Parameters
     ----------

@@ -190,9 +190,9 @@ class KafkaSource(KafkaReader, Source):
         self._identity.ids |= self._identity.restore(self.name, identity, self._offsets)
 
     def lag(self) -> int | None:
-        """How many offsets lie between the position and the ends of the partitions, as the brokers last told them.
+        """How many offsets lie between the position and the ends of the partitions, as last known.
 
-        None before the first item. It asks nobody, so it costs nothing and may be called from another thread.
+        None before the first item. It sends no request, so it costs nothing and may be called from another thread.
         """
         return sum(self.lags().values()) if self._ends else None
 
@@ -274,7 +274,7 @@ class KafkaSource(KafkaReader, Source):
         self._last_contact = self._maintained = clock.monotonic()
 
     def _partitions(self) -> list[Any]:
-        """Return the partitions to read, as far as the brokers have told them."""
+        """Return the partitions to read, as far as they are known."""
         found = []
         for topic in self.topics:
             there = self._metadata.partitions(topic)

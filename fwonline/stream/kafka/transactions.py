@@ -39,18 +39,8 @@ class KafkaTransaction:
     It begins with the first message and ends with the group's commit, which is a part of it (KIP-447): the coordinator
     refuses the commit of an older generation, and then nothing of the transaction ever counts.
 
-    Parameters
-    ----------
-    bootstrap_servers
-        The brokers.
-    group
-        The group's name, with which the transactional ids of its workers begin.
-    client
-        The sinks' settings for kafka-python's producer.
-    timeout
-        Seconds within which the brokers must answer.
-    patience
-        Seconds for which transactions may fail, one after another, before that is an error.
+    The group's name begins the transactional ids of its workers. Brokers must answer within `timeout` seconds, and
+    transactions may fail one after another for `patience` seconds.
     """
 
     def __init__(
