@@ -8,13 +8,12 @@ import time
 import pytest
 
 pytest.importorskip("kafka")
-from kafka import KafkaProducer
 from kafka.errors import IllegalStateError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import PartitionsLost
 from fwonline.stream.kafka import transactions
-from fwonline.stream.kafka.client import ClientSettings
+from fwonline.stream.kafka.client import Client
 from fwonline.stream.kafka.transactions import KafkaTransaction
 
 
@@ -42,8 +41,8 @@ def begun(monkeypatch):
     """A transaction that has begun, on a producer of ours, and what its sinks were told."""
 
     def begin(**answers):
-        settings = ClientSettings({}, KafkaProducer.DEFAULT_CONFIG)
-        transaction = KafkaTransaction(["127.0.0.1:1"], "g", settings, timeout=0.3, patience=100.0)
+        client = Client("KafkaProducer", "127.0.0.1:1", {})
+        transaction = KafkaTransaction(client, "g", timeout=0.3, patience=100.0)
         told = []
         transaction.on_abort.append(lambda: told.append("forget"))
         monkeypatch.setattr(transaction, "_connect", lambda: setattr(transaction, "_producer", Producer(**answers)))

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from fwonline.exceptions import SourceError
-from fwonline.stream.kafka.compat import Metadata, connection_errors, errors, network_client
+from fwonline.stream.kafka.compat import Metadata, connection_errors, errors, kafka_python, network_client
 from fwonline.stream.records import listed
 
-__all__ = ["ClientSettings", "Deadline", "addresses", "close_quietly", "connect"]
+__all__ = ["Client", "Deadline", "addresses", "close_quietly"]
 
 _ATTEMPT = 2.0  # seconds of one attempt to connect, so that a stream that is closed meanwhile ends soon
 _SECRET_WORDS = ("password", "secret", "token")
@@ -44,54 +44,119 @@ def addresses(bootstrap_servers: str | Sequence[str]) -> list[str]:
     return servers
 
 
-class ClientSettings:
-    """Settings passed on to kafka-python's client, all of them among the `known` names and none of the reserved ones.
+class Client:
+    """How a source or sink reaches Kafka: its brokers, and the user's settings for kafka-python's client.
 
-    Only their names are shown, since some values are secret. A value `{"env": "NAME"}` is read from the environment
-    variable NAME at each connection, and kept nowhere.
+    Only the settings' names are shown, since some values are secret. A value `{"env": "NAME"}` is read from the
+    environment variable NAME at each connection, and kept nowhere.
     """
 
-    def __init__(self, settings: Mapping[str, Any] | None, known: Mapping[str, Any]) -> None:
-        self.given = dict(settings or {})
-        for name in self.given:
+    def __init__(self, kind: str, bootstrap_servers: str | Sequence[str], settings: Mapping[str, Any] | None) -> None:
+        self._kind = getattr(kafka_python(), kind)  # KafkaConsumer or KafkaProducer
+        self.addresses = addresses(bootstrap_servers)
+        self.servers = ",".join(self.addresses)
+        self.settings = dict(settings or {})
+        known = self._kind.DEFAULT_CONFIG
+        for name in self.settings:
             if name in _RESERVED:
                 raise ValueError(f"client: {name!r} is not set here: it follows from the other parameters")
             if name not in known:
                 has = listed(sorted(known.keys() - _RESERVED), 200)
                 raise ValueError(f"client: kafka-python has no setting {name!r}; it has {has}")
-        protocol = self.given.get("security_protocol", _PROTOCOLS[0])
+        protocol = self.settings.get("security_protocol", _PROTOCOLS[0])
         if isinstance(protocol, str) and protocol not in _PROTOCOLS:  # which kafka-python takes for PLAINTEXT
             raise ValueError(f"{_NO_PROTOCOL}, found {protocol!r}")
 
     def __repr__(self) -> str:
-        return f"<{', '.join(self.given)}>"
+        return f"<{', '.join(self.settings)}>"
 
-    def resolved(self) -> dict[str, Any]:
-        """Return the settings with the environment's values.
-
-        Raises SourceError when an environment variable is not set, or holds an unknown security_protocol.
-        """
-        resolved = {name: _from_environment(name, value) for name, value in self.given.items()}
+    def _resolved(self) -> dict[str, Any]:
+        """Return the settings with the environment's values."""
+        resolved = {name: _from_environment(name, value) for name, value in self.settings.items()}
         if resolved.get("security_protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
             raise SourceError(f"{_NO_PROTOCOL} in the environment")
         return resolved
 
-    @property
-    def hint(self) -> str:
-        """What to look at when a connection breaks without a reason given."""
-        # Brokers refuse a wrong password late, and kafka-python often sees only that the connection was closed.
-        return "; a wrong user or password can look like this" if "sasl_mechanism" in self.given else ""
-
     def hide(self, text: object) -> str:
         """Return `text` without the secrets in it."""
         shown = str(text)
-        for name, value in self.given.items():
+        for name, value in self.settings.items():
             is_reference = isinstance(value, Mapping)
             if is_reference or any(word in name for word in _SECRET_WORDS):
                 secret = os.environ.get(value.get("env", ""), "") if is_reference else value
                 if isinstance(secret, str) and secret:
                     shown = shown.replace(secret, "***")
         return shown
+
+    def connect(
+        self,
+        seconds: float,
+        check: Callable[[], None] = lambda: None,
+        *,
+        defaults: Mapping[str, Any] = MappingProxyType({}),
+        **options: Any,
+    ) -> tuple[Any, Metadata]:
+        """Return a kafka-python client that knows at least one broker, and its metadata.
+
+        Parameters
+        ----------
+        seconds
+            How long to try.
+        check
+            Called many times a second while waiting; what it raises ends the attempt.
+        defaults
+            What the caller decides unless the user does.
+        options
+            What the caller decides.
+
+        Raises
+        ------
+        TimeoutError
+            When no broker answered in time; the message has the reason.
+        SourceError
+            At once, when the broker refuses this client, or the settings cannot be used.
+        """
+        deadline = time.monotonic() + seconds
+        started: list[Any] = []
+
+        def start(**config: Any) -> Any:
+            started.append(network_client()(**config))
+            return started[-1]
+
+        with connection_errors() as failures:
+            while True:
+                attempt_ms = 1000 * max(0.1, min(_ATTEMPT, deadline - time.monotonic()))
+                try:
+                    config = {**_DEFAULTS, **defaults, **self._resolved(), **options}
+                    config |= {"bootstrap_servers": self.addresses, "bootstrap_timeout_ms": attempt_ms}
+                    client = self._kind(**config, kafka_client=start)
+                    metadata = Metadata(started[-1].cluster)
+                    # A client whose `api_version` is given has not asked any broker yet.
+                    if metadata.refresh(deadline, metadata.brokers, check):
+                        return client, metadata
+                except errors.KafkaConfigurationError as error:
+                    _close(started)
+                    raise SourceError(f"{self.servers}: {self.hide(error)}") from None
+                except errors.KafkaError as error:
+                    failures.append(error)
+                except BaseException:
+                    _close(started)  # an unfinished client holds a thread and sockets that nothing else can close
+                    raise
+                _close(started)
+                for failure in failures:
+                    if isinstance(failure, (errors.SaslAuthenticationFailedError, errors.AuthorizationError)):
+                        # Asking again would only lock the account.
+                        raise SourceError(f"{self.servers} refuses this client: {self.hide(failure)}")
+                check()
+                if time.monotonic() >= deadline:
+                    raise TimeoutError(f"no answer from {self.servers} in {seconds:g} s{self._reason(failures)}")
+
+    def _reason(self, failures: list[Exception]) -> str:
+        if not failures:
+            return ""
+        # Brokers refuse a wrong password late, and kafka-python often sees only that the connection was closed.
+        hint = "; a wrong user or password can look like this" if "sasl_mechanism" in self.settings else ""
+        return f" ({self.hide(failures[0])}{hint})"
 
 
 def _from_environment(name: str, value: Any) -> Any:
@@ -130,76 +195,6 @@ class Deadline:
         """Raise TimeoutError once the deadline has passed."""
         if time.monotonic() >= self._at:
             raise TimeoutError("the run is to end")
-
-
-def connect(
-    kind: Callable[..., Any],
-    options: Mapping[str, Any],
-    settings: ClientSettings,
-    *,
-    seconds: float,
-    check: Callable[[], None] = lambda: None,
-    defaults: Mapping[str, Any] = MappingProxyType({}),
-) -> tuple[Any, Metadata]:
-    """Return a kafka-python client that knows at least one broker, and its metadata.
-
-    Parameters
-    ----------
-    kind
-        `KafkaConsumer` or `KafkaProducer`.
-    options
-        What the caller decides, `bootstrap_servers` among them.
-    settings
-        What the user adds.
-    seconds
-        How long to try.
-    check
-        Called many times a second while waiting; what it raises ends the attempt.
-    defaults
-        What the caller decides unless the user does.
-
-    Raises
-    ------
-    TimeoutError
-        When no broker answered in time; the message has the reason.
-    SourceError
-        At once, when the broker refuses this client, or the settings cannot be used.
-    """
-    servers = ",".join(options["bootstrap_servers"])
-    deadline = time.monotonic() + seconds
-    started: list[Any] = []
-
-    def start(**config: Any) -> Any:
-        started.append(network_client()(**config))
-        return started[-1]
-
-    with connection_errors() as failures:
-        while True:
-            attempt_ms = 1000 * max(0.1, min(_ATTEMPT, deadline - time.monotonic()))
-            try:
-                config = {**_DEFAULTS, **defaults, **settings.resolved(), **options}
-                client = kind(**config, bootstrap_timeout_ms=attempt_ms, kafka_client=start)
-                metadata = Metadata(started[-1].cluster)
-                # A client whose `api_version` is given has not asked any broker yet.
-                if metadata.refresh(deadline, metadata.brokers, check):
-                    return client, metadata
-            except errors.KafkaConfigurationError as error:
-                _close(started)
-                raise SourceError(f"{servers}: {settings.hide(error)}") from None
-            except errors.KafkaError as error:
-                failures.append(error)
-            except BaseException:
-                _close(started)  # an unfinished client holds a thread and sockets that nobody else can close
-                raise
-            _close(started)
-            for failure in failures:
-                if isinstance(failure, (errors.SaslAuthenticationFailedError, errors.AuthorizationError)):
-                    # Asking again would only lock the account.
-                    raise SourceError(f"{servers} refuses this client: {settings.hide(failure)}")
-            check()
-            if time.monotonic() >= deadline:
-                why = f" ({settings.hide(failures[0])}{settings.hint})" if failures else ""
-                raise TimeoutError(f"no answer from {servers} in {seconds:g} s{why}")
 
 
 def close_quietly(client: Any, **options: Any) -> None:

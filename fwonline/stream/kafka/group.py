@@ -12,7 +12,7 @@ from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
 from fwonline.stream.group import CommittedOffsets, GroupSource, PartitionsLost, PollResult
 from fwonline.stream.kafka.assignment import Assignment
-from fwonline.stream.kafka.client import ClientSettings, Deadline, close_quietly
+from fwonline.stream.kafka.client import Client, Deadline, close_quietly
 from fwonline.stream.kafka.co_partitions import GroupPartitions, TimestampAligner, group_partitions, uneven
 from fwonline.stream.kafka.compat import committed_offsets, errors, heartbeat
 from fwonline.stream.kafka.identity import partition_name
@@ -146,17 +146,15 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         here = [sink for sink in kafka_sinks if sink.bootstrap_servers == self.bootstrap_servers]
         if strange := [sink for sink in sinks if sink not in here]:
             raise ValueError(
-                f"transactional: expected sinks that write to Kafka at {','.join(self.bootstrap_servers)}, found "
-                f"{strange[0]!r}"
+                f"transactional: expected sinks that write to Kafka at {self.client.servers}, found {strange[0]!r}"
             )
-        client = kafka_sinks[0].client if kafka_sinks else ClientSettings({}, self._kafka.KafkaProducer.DEFAULT_CONFIG)
-        self._transaction = KafkaTransaction(self.bootstrap_servers, self.group, client, self.timeout, self.patience)
+        client = kafka_sinks[0].client if kafka_sinks else Client("KafkaProducer", self.bootstrap_servers, {})
+        self._transaction = KafkaTransaction(client, self.group, self.timeout, self.patience)
         for sink in kafka_sinks:
             sink.join(self._transaction)
 
     def merge_topic(self, topic: str) -> KafkaMergeTopic:
-        options: dict[str, Any] = {"topics": self.topics, "co_partitioned": self.co_partitioned}
-        return KafkaMergeTopic(topic, self.bootstrap_servers, self.client.given, self.timeout, **options)
+        return KafkaMergeTopic(topic, self.client, self.timeout, self.topics, co_partitioned=self.co_partitioned)
 
     # -- membership
 

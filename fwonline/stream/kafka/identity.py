@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import msgspec
 
 from fwonline.exceptions import CheckpointError, SourceError
-from fwonline.stream.kafka.client import ClientSettings, connect
-from fwonline.stream.kafka.compat import Metadata, errors, kafka_python
+from fwonline.stream.kafka.client import Client
+from fwonline.stream.kafka.compat import Metadata, errors
 
 __all__ = ["TopicIdentity", "messages_at", "partition_name"]
 
@@ -165,27 +165,21 @@ class TopicIdentity:
 
 
 def messages_at(
-    bootstrap_servers: list[str],
-    settings: ClientSettings,
-    offsets: Mapping[Any, int],
-    *,
-    seconds: float,
-    check: Callable[[], None],
+    client: Client, offsets: Mapping[Any, int], seconds: float, check: Callable[[], None]
 ) -> dict[Any, Any]:
-    """Return the first message from an offset on of each partition, None if there is none, by a client of its own.
+    """Return the first message from an offset on of each partition, None if there is none, by a consumer of its own.
 
     Raises TimeoutError when the brokers did not answer in time.
     """
     deadline = clock.monotonic() + seconds
-    options = {
-        "bootstrap_servers": bootstrap_servers,
-        "enable_auto_commit": False,
-        "auto_offset_reset": "earliest",  # so that a deleted message is found to be gone
-        "group_id": None,
-    }
-    defaults = {"allow_auto_create_topics": False}
-    kind = kafka_python().KafkaConsumer
-    consumer, _ = connect(kind, options, settings, seconds=seconds, check=check, defaults=defaults)
+    consumer, _ = client.connect(
+        seconds,
+        check,
+        defaults={"allow_auto_create_topics": False},
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",  # so that a deleted message is found to be gone
+        group_id=None,
+    )
     found: dict[Any, Any] = {}
     try:
         consumer.assign(list(offsets))
@@ -194,7 +188,7 @@ def messages_at(
         while len(found) < len(offsets):
             check()
             if clock.monotonic() > deadline:
-                raise TimeoutError(f"no answer from {','.join(bootstrap_servers)}: which messages are there")
+                raise TimeoutError(f"no answer from {client.servers}: which messages are there")
             for tp, records in consumer.poll(timeout_ms=200).items():
                 found.setdefault(tp, records[0])
             for tp in offsets.keys() - found.keys():
@@ -202,7 +196,7 @@ def messages_at(
                     found[tp] = None
             consumer.pause(*found)
     except errors.KafkaError as error:
-        raise TimeoutError(f"no answer from {','.join(bootstrap_servers)}: {error}") from None
+        raise TimeoutError(f"no answer from {client.servers}: {error}") from None
     finally:
         consumer.close(autocommit=False, timeout_ms=1000)
     return found

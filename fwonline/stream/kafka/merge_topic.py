@@ -9,7 +9,7 @@ from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import MergeTopic
-from fwonline.stream.kafka.client import ClientSettings, close_quietly, connect
+from fwonline.stream.kafka.client import Client, close_quietly
 from fwonline.stream.kafka.co_partitions import GroupPartitions, group_partitions
 from fwonline.stream.kafka.compat import errors, kafka_python
 from fwonline.stream.kafka.identity import partition_name
@@ -23,33 +23,25 @@ _OFFSET = re.compile(rb"[0-9]{1,19}")
 class KafkaMergeTopic(MergeTopic):
     """Documents by partition: the key is the partition's name, a header its offset, the value the document.
 
-    The topic has `cleanup.policy=compact` and takes messages as long as a model. `settings` are the user's for the
-    consumer; those that a producer has, too, go to the producer. `topics` and `co_partitioned` are those of the group's
-    source: a key must name a partition of it, and an offset must not be behind its end.
+    The topic has `cleanup.policy=compact` and takes messages as long as a model. `client`, `topics`, `co_partitioned`
+    are those of the group's source: a key must name a partition of it, and an offset must not be behind its end. Of the
+    client's settings the producer has those that it knows.
     """
 
     def __init__(
-        self,
-        topic: str,
-        bootstrap_servers: Sequence[str],
-        settings: dict[str, Any],
-        timeout: float,
-        *,
-        topics: Sequence[str],
-        co_partitioned: bool = False,
+        self, topic: str, client: Client, timeout: float, topics: Sequence[str], *, co_partitioned: bool = False
     ) -> None:
         self.topic = topic
-        self.bootstrap_servers = list(bootstrap_servers)
+        self.client = client
         self.timeout = timeout
         self.topics = tuple(topics)
         self.co_partitioned = co_partitioned
         names = "|".join(map(re.escape, ["+".join(topics)] if co_partitioned else topics))
         self._key = re.compile(rf"({names})\[(0|[1-9][0-9]{{0,8}})\]")
         self._kafka = kafka_python()
-        of_producer = self._kafka.KafkaProducer.DEFAULT_CONFIG
-        common = {name: value for name, value in settings.items() if name in of_producer}
-        self._consumer_settings = ClientSettings(settings, self._kafka.KafkaConsumer.DEFAULT_CONFIG)
-        self._producer_settings = ClientSettings(common, of_producer)
+        known = self._kafka.KafkaProducer.DEFAULT_CONFIG
+        common = {name: value for name, value in client.settings.items() if name in known}
+        self._producer_client = Client("KafkaProducer", client.addresses, common)
         self._producer: Any = None
         self._consumer: Any = None
         self._metadata: Any = None  # the `Metadata` of the consumer
@@ -62,13 +54,8 @@ class KafkaMergeTopic(MergeTopic):
     def publish(self, partition: str, offset: int, document: bytes) -> None:
         try:
             if self._producer is None:
-                self._producer, _ = connect(
-                    self._kafka.KafkaProducer,
-                    {"bootstrap_servers": self.bootstrap_servers, "acks": "all"},
-                    self._producer_settings,
-                    seconds=self.timeout,
-                    defaults={"max_request_size": 1 << 28, "max_block_ms": int(1000 * self.timeout)},
-                )
+                defaults = {"max_request_size": 1 << 28, "max_block_ms": int(1000 * self.timeout)}
+                self._producer, _ = self._producer_client.connect(self.timeout, defaults=defaults, acks="all")
             headers = [("offset", str(offset).encode())]
             self._producer.send(self.topic, key=partition.encode(), value=document, headers=headers).get(self.timeout)
         except (errors.KafkaError, TimeoutError) as error:
@@ -92,17 +79,12 @@ class KafkaMergeTopic(MergeTopic):
         return self._documents
 
     def _connect(self) -> None:
-        self._consumer, self._metadata = connect(
-            self._kafka.KafkaConsumer,
-            {"bootstrap_servers": self.bootstrap_servers, "enable_auto_commit": False, "group_id": None},
-            self._consumer_settings,
-            seconds=self.timeout,
-            defaults={"allow_auto_create_topics": False},
+        self._consumer, self._metadata = self.client.connect(
+            self.timeout, defaults={"allow_auto_create_topics": False}, enable_auto_commit=False, group_id=None
         )
         numbers = self._consumer.partitions_for_topic(self.topic)
         if not numbers:
-            servers = ",".join(self.bootstrap_servers)
-            raise SourceError(f"{servers} has no topic {self.topic}: merge_topic must be there")
+            raise SourceError(f"{self.client.servers} has no topic {self.topic}: merge_topic must be there")
         self._consumer.assign([self._kafka.TopicPartition(self.topic, number) for number in sorted(numbers)])
         self._consumer.seek_to_beginning()
 

@@ -11,7 +11,7 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
-from fwonline.stream.kafka.client import ClientSettings, addresses, connect
+from fwonline.stream.kafka.client import Client
 from fwonline.stream.kafka.compat import errors, kafka_python, patch_consumer
 from fwonline.stream.kafka.identity import TopicIdentity, messages_at, partition_name
 from fwonline.stream.records import RecordLayout, listed
@@ -60,7 +60,8 @@ class KafkaReader:
         self.topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not self.topics:
             raise ValueError("topics: expected at least one")
-        self.bootstrap_servers = addresses(bootstrap_servers)
+        self.client = Client("KafkaConsumer", bootstrap_servers, client)
+        self.bootstrap_servers = self.client.addresses
         self.layout = layout
         self.gaps = one_of("gaps", gaps, "error", "allow")
         self.timeout = timeout
@@ -71,7 +72,6 @@ class KafkaReader:
             ("", decode) if callable(decode) else _FORMATS[one_of("decode", decode or "json", *_FORMATS)]
         )
         self._kafka = kafka_python()
-        self.client = ClientSettings(client, self._kafka.KafkaConsumer.DEFAULT_CONFIG)
 
         # By partition: the offset due next, the first offset, the end as last known, the end of a bounded stream.
         self._offsets: dict[Any, int] = {}
@@ -89,7 +89,7 @@ class KafkaReader:
         self._failures = 0
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {','.join(self.bootstrap_servers)!r}, client={self.client})"
+        return f"{type(self).__name__}({self.name!r}, {self.client.servers!r}, client={self.client})"
 
     # -- from messages to items
 
@@ -169,19 +169,14 @@ class KafkaReader:
         Raises TimeoutError when no broker answered in time.
         """
         deadline = clock.monotonic() + seconds
-        self._consumer, self._metadata = connect(
-            self._kafka.KafkaConsumer,
-            {
-                "bootstrap_servers": self.bootstrap_servers,
-                "enable_auto_commit": False,
-                "auto_offset_reset": "none",  # any other offset would silently lose or repeat messages
-                **options,
-            },
-            self.client,
-            seconds=seconds,
-            check=self._stop_if_closed,
+        self._consumer, self._metadata = self.client.connect(
+            seconds,
+            self._stop_if_closed,
             # A misspelt topic is an error, not a new topic; new partitions are found within this time.
             defaults={"allow_auto_create_topics": False, "metadata_max_age_ms": 30_000},
+            enable_auto_commit=False,
+            auto_offset_reset="none",  # any other offset would silently lose or repeat messages
+            **options,
         )
         patch_consumer(self._consumer)
         appears = min(deadline, clock.monotonic() + _TOPIC_APPEARS)
@@ -189,7 +184,7 @@ class KafkaReader:
         while not self._knows_topics() and clock.monotonic() < appears:
             self._metadata.refresh(appears, self._knows_topics, self._stop_if_closed)
         if unknown := [topic for topic in self.topics if not self._metadata.partitions(topic)]:
-            raise self._missing(f"{','.join(self.bootstrap_servers)} has no topic {listed(unknown)}")
+            raise self._missing(f"{self.client.servers} has no topic {listed(unknown)}")
         return max(deadline, clock.monotonic() + 1.0)
 
     def _knows_topics(self) -> bool:
@@ -214,7 +209,7 @@ class KafkaReader:
         self._last_failure = now
         if now - self._first_failure > self.patience:
             raise SourceError(
-                f"{self.name}: trouble with {','.join(self.bootstrap_servers)} for {now - self._first_failure:.0f} s: "
+                f"{self.name}: trouble with {self.client.servers} for {now - self._first_failure:.0f} s: "
                 f"{self.client.hide(error)}"
             ) from None
         self._failures += 1
@@ -241,7 +236,7 @@ class KafkaReader:
                 return question(partitions, timeout_ms=1000)
             except errors.RetriableError as error:
                 if clock.monotonic() > deadline:
-                    raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}: {error}") from None
+                    raise TimeoutError(f"no answer from {self.client.servers}: {error}") from None
 
     def _note_batch(self, batch: dict[Any, list]) -> None:
         """Note where partitions end; without a message, what the consumer has passed."""
@@ -280,10 +275,7 @@ class KafkaReader:
         """
         self._identity.check(self._metadata, ids)
         if unproven := self._identity.unproven(self._metadata, ids, begins):
-            found = messages_at(
-                self.bootstrap_servers, self.client, unproven, seconds=self.timeout, check=self._stop_if_closed
-            )
-            self._identity.compare(found)
+            self._identity.compare(messages_at(self.client, unproven, self.timeout, self._stop_if_closed))
 
     def _confirm_identity(self, seconds: float = _CONFIRM) -> None:
         """Check, before what was read counts, that the topics still have the ids they had.

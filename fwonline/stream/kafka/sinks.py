@@ -11,8 +11,8 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Sink
-from fwonline.stream.kafka.client import ClientSettings, Deadline, addresses, close_quietly, connect
-from fwonline.stream.kafka.compat import errors, kafka_python
+from fwonline.stream.kafka.client import Client, Deadline, close_quietly
+from fwonline.stream.kafka.compat import errors
 from fwonline.stream.kafka.transactions import KafkaTransaction, producer_defaults
 from fwonline.stream.sinks import plain
 
@@ -75,12 +75,11 @@ class KafkaSink(Sink):
         name: str | None = None,
     ) -> None:
         self.topic = topic
-        self.bootstrap_servers = addresses(bootstrap_servers)
+        self.client = Client("KafkaProducer", bootstrap_servers, client)
+        self.bootstrap_servers = self.client.addresses
         self.key = key
         self.timeout = timeout
         self.name = topic if name is None else name
-        self._kafka = kafka_python()
-        self.client = ClientSettings(client, self._kafka.KafkaProducer.DEFAULT_CONFIG)
         self._to_json = msgspec.json.Encoder(enc_hook=plain).encode
         self._producer: Any = None
         self._transaction: KafkaTransaction | None = None
@@ -89,7 +88,7 @@ class KafkaSink(Sink):
         self._deadline = Deadline()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {','.join(self.bootstrap_servers)!r}, client={self.client})"
+        return f"{type(self).__name__}({self.name!r}, {self.client.servers!r}, client={self.client})"
 
     def _message(self, record: dict[str, Any]) -> tuple[bytes | None, bytes, list[tuple[str, bytes]]]:
         """Return the key, the value and the headers of the record's message."""
@@ -131,13 +130,8 @@ class KafkaSink(Sink):
 
     def _connect(self) -> None:
         try:
-            self._producer, _ = connect(
-                self._kafka.KafkaProducer,
-                {"bootstrap_servers": self.bootstrap_servers, "acks": "all"},
-                self.client,
-                seconds=self.timeout,
-                check=self._deadline.check,
-                defaults=producer_defaults(self.timeout),
+            self._producer, _ = self.client.connect(
+                self.timeout, self._deadline.check, defaults=producer_defaults(self.timeout), acks="all"
             )
         except TimeoutError as error:
             raise SourceError(f"{self.name}: {error}") from None
@@ -150,7 +144,7 @@ class KafkaSink(Sink):
         if self._transaction is not None and self._transaction.tolerates(error):
             return  # nothing of it counts, which its commit will report
         raise SourceError(
-            f"{self.name}: {','.join(self.bootstrap_servers)} did not take what was written: {self.client.hide(error)}"
+            f"{self.name}: {self.client.servers} did not take what was written: {self.client.hide(error)}"
         ) from None
 
     def flush(self, *, durable: bool = False) -> None:

@@ -6,13 +6,13 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import PartitionsLost
-from fwonline.stream.kafka.client import ClientSettings, Deadline, close_quietly, connect
-from fwonline.stream.kafka.compat import errors, kafka_python
+from fwonline.stream.kafka.client import Client, Deadline, close_quietly
+from fwonline.stream.kafka.compat import errors
 
 __all__ = ["KafkaTransaction", "producer_defaults"]
 
@@ -43,10 +43,7 @@ class KafkaTransaction:
     transactions may fail one after another for `patience` seconds.
     """
 
-    def __init__(
-        self, bootstrap_servers: Sequence[str], group: str, client: ClientSettings, timeout: float, patience: float
-    ) -> None:
-        self.bootstrap_servers = list(bootstrap_servers)
+    def __init__(self, client: Client, group: str, timeout: float, patience: float) -> None:
         self.group = group
         self.client = client
         self.timeout = timeout
@@ -79,17 +76,12 @@ class KafkaTransaction:
         return self._producer
 
     def _connect(self) -> None:
-        self._producer, _ = connect(
-            kafka_python().KafkaProducer,
-            {
-                "bootstrap_servers": self.bootstrap_servers,
-                "acks": "all",
-                "transactional_id": f"{self.group}-{uuid.uuid4()}",
-            },
-            self.client,
-            seconds=self.timeout,
-            check=self.deadline.check,
+        self._producer, _ = self.client.connect(
+            self.timeout,
+            self.deadline.check,
             defaults=producer_defaults(self.timeout) | {"transaction_timeout_ms": _TIMEOUT_MS},
+            acks="all",
+            transactional_id=f"{self.group}-{uuid.uuid4()}",
         )
         self._within_time(self._producer.init_transactions)
 
@@ -112,7 +104,7 @@ class KafkaTransaction:
             if outcome:
                 break
         else:
-            raise TimeoutError(f"no answer from {','.join(self.bootstrap_servers)}")
+            raise TimeoutError(f"no answer from {self.client.servers}")
         if outcome[0] is not None:
             raise outcome[0]
 
