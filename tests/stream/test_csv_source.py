@@ -112,7 +112,7 @@ def test_a_long_quoted_field_is_read():
     assert item.x == {"a": long}
 
 
-def test_columns_are_read_as_told():
+def test_converters_decide_what_columns_hold():
     data = b"n,zip,flag,note,y\n1,00123,yes,,1\n2.5,x,no,b,0\n"
     one, two = read(data, "y", converters={"zip": "text", "flag": "bool"})
     assert one == stream.Sample({"n": 1, "zip": "00123", "flag": True, "note": None}, 1, origin="f:2")
@@ -179,7 +179,7 @@ def test_a_bad_header(header, message):
         ({"features": ["a"]}, "f:1: unknown column 'b'; expected only a"),
     ],
 )
-def test_columns_that_are_not_as_told(roles, message):
+def test_columns_that_do_not_fit_their_roles(roles, message):
     with pytest.raises(SourceError, match=message):
         read(b"a,b,y\n1,2,3\n", "y", **roles)
 

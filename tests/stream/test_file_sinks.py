@@ -76,7 +76,7 @@ def test_after_kill_9_what_was_flushed_is_there(sink_class, tmp_path):
     assert path.read_bytes() == written(sink_class, tmp_path / "whole", [{"n": 1}, {"n": 2}])
 
 
-def test_a_new_run_starts_anew_and_an_idle_one_destroys_nothing(sink_class, tmp_path):
+def test_a_new_run_truncates_and_an_idle_one_destroys_nothing(sink_class, tmp_path):
     path = tmp_path / "out"
     before = written(sink_class, path)
     with sink_class(path):

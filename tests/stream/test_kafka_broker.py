@@ -104,7 +104,7 @@ def test_an_old_java_is_named(tmp_path, monkeypatch):
         RealCluster()
 
 
-def test_a_maven_that_fails_or_hangs_is_told_and_leaves_no_process(tmp_path, monkeypatch):
+def test_a_maven_that_fails_or_hangs_is_reported_and_leaves_no_process(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     fake = tmp_path / "mvn"

@@ -18,7 +18,7 @@ from fwonline.stream.kafka import compat
 from fwonline.stream.kafka.compat import kafka_python, network_client
 
 
-def test_the_coordinator_is_looked_up_once_in_a_while():
+def test_the_coordinator_is_looked_up_at_a_pace():
     asked = []
 
     def lookup():
@@ -88,10 +88,10 @@ def test_a_coordinator_that_cannot_be_reached_is_not_there_yet(monkeypatch):
 
 
 @pytest.mark.kafka
-def test_the_consumers_of_this_kafka_python_are_calmed(kafka):
+def test_the_consumers_of_this_kafka_python_are_paced(kafka):
     from kafka import KafkaConsumer
 
-    consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap, group_id="calm", **kafka.consumer)
+    consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap, group_id="paced", **kafka.consumer)
     try:
         before = consumer._coordinator.lookup_coordinator
         compat._pace_coordinator_lookup(consumer)

@@ -164,7 +164,7 @@ def test_a_resumed_stream_knows_its_topic_with_an_id_and_without(make_topic, kaf
 
 
 @pytest.mark.kafka
-def test_a_topic_that_was_made_anew_is_refused_also_amid_a_run(make_topic, real_kafka):
+def test_a_topic_that_was_created_again_is_refused_also_during_a_run(make_topic, real_kafka):
     topic = make_topic()
     write(real_kafka, topic, range(3))
     position, identity = read(real_kafka, topic, 3)

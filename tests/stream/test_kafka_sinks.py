@@ -75,7 +75,7 @@ class Silent:
         raise KafkaTimeoutError("nothing came")
 
 
-def test_who_is_in_a_hurry_does_not_wait_for_brokers(monkeypatch):
+def test_a_deadline_ends_the_wait_for_brokers(monkeypatch):
     sink = KafkaSink("t", timeout=5.0)
     sink._producer = producer = Silent()
     monkeypatch.setattr(client.time, "monotonic", lambda: producer.waited)
@@ -152,7 +152,7 @@ def test_a_message_the_brokers_refuse_is_an_error(kafka, make_topic):
     sink.close()
 
 
-def test_records_that_were_not_delivered_are_told_by_flush_and_close(real_kafka, make_topic):
+def test_records_that_were_not_delivered_are_reported_by_flush_and_close(real_kafka, make_topic):
     topic = make_topic(max_message_bytes="500")
     for tell in (lambda sink: sink.flush(durable=True), KafkaSink.close):
         sink = KafkaSink(topic, real_kafka.bootstrap, timeout=5)

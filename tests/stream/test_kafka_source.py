@@ -348,7 +348,7 @@ def test_closing_ends_the_wait_for_an_absent_broker():
         ({"client": {"security_protocol": "ssl"}}, "security_protocol among PLAINTEXT, SSL"),
     ],
 )
-def test_a_wrong_parameter_is_told_before_anything_is_read(wrong, said):
+def test_a_wrong_parameter_is_reported_before_anything_is_read(wrong, said):
     with pytest.raises(ValueError, match=said):
         KafkaSource(**{"topics": "t", "bootstrap_servers": "localhost:9092"} | wrong)
 

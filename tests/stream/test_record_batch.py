@@ -89,7 +89,7 @@ def test_the_brokers_clock_counts_where_the_topic_says_so():
     assert len({time for *_, time, _, _, _ in theirs[0]}) == 1
 
 
-def test_damage_is_told():
+def test_damage_is_an_error():
     data = bytearray(batch(rows(20)))
     data[-3] ^= 1
     with pytest.raises(CorruptRecordError, match=r"clicks\[3\]@0: the checksum does not fit"):

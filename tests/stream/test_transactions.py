@@ -18,7 +18,7 @@ from fwonline.stream.kafka.transactions import KafkaTransaction
 
 
 class Producer:
-    """What a transaction asks of a producer; `answers` say what becomes of it."""
+    """A producer whose calls return, raise or block as `answers` say."""
 
     def __init__(self, **answers):
         self.answers = answers
@@ -110,7 +110,7 @@ def test_a_trouble_without_an_end_is_an_error(begun, clock):
         transaction.commit({}, None)
 
 
-def test_who_is_in_a_hurry_does_not_wait(begun):
+def test_a_deadline_ends_the_wait(begun):
     transaction, _ = begun(commit_transaction="silence", abort_transaction="silence")
     transaction.timeout = 60.0
     transaction.deadline.set(0.2)
