@@ -166,24 +166,13 @@ class CSVSource(FileSource):
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise SourceError(f"{where}: expected every column once, found {twice[0]!r} twice")
         layout = self.layout
-        wanted: dict[str, Collection[str | None]] = {
-            "the target": [layout.target],
-            "the key": [layout.key],
-            "the time": [layout.time],
-            "to drop": layout.drop,
-            "a feature": layout.features or (),
-            "to convert": self._converters,
-        }
-        for role, columns in wanted.items():
-            for column in columns:
-                if column is not None and column not in names:
-                    raise SourceError(f"{where}: expected a column {column!r} ({role}), found {listed(names)}")
-        if layout.features is not None:
-            known = {layout.target, layout.key, layout.time, *layout.drop, *layout.features}
-            if unknown := [name for name in names if name not in known]:
-                raise SourceError(
-                    f"{where}: unknown column {unknown[0]!r}; expected only {listed(sorted(layout.features))}"
-                )
+        for column, role in {**dict.fromkeys(self._converters, "converters"), **layout.roles}.items():
+            if column not in names:
+                raise SourceError(f"{where}: expected a column {column!r} ({role}), found {listed(names)}")
+        if layout.features is not None and (unknown := [name for name in names if name not in layout.roles]):
+            raise SourceError(
+                f"{where}: unknown column {unknown[0]!r}; expected only {listed(sorted(layout.features))}"
+            )
         self._names = names
         self._header = zlib.crc32(repr(names).encode(errors="surrogatepass"))
         self._columns = []

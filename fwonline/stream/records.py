@@ -65,17 +65,12 @@ class RecordLayout:
         self.drop = tuple(_names(drop, "drop"))
         self.require_target = require_target
         self._is_plain = key is None and time is None and not self.drop
-        roles: dict[str, str] = {}
-        for role, fields in {
-            "target": [target],
-            "key": [key],
-            "time": [time],
-            "drop": self.drop,
-            "features": self.features or (),
-        }.items():
-            for field in fields:
-                if field is not None and roles.setdefault(field, role) != role:
-                    raise ValueError(f"the field {field!r} cannot be both {roles[field]} and {role}")
+        single = [("target", target), ("key", key), ("time", time)]
+        several = [("drop", field) for field in self.drop] + [("features", field) for field in self.features or ()]
+        self.roles: dict[str, str] = {}  # by field
+        for role, field in single + several:
+            if field is not None and self.roles.setdefault(field, role) != role:
+                raise ValueError(f"the field {field!r} cannot be both {self.roles[field]} and {role}")
 
     def sample(
         self,

@@ -156,7 +156,7 @@ def test_a_header_alone_is_a_stream_without_samples():
     ("header", "message"),
     [
         (b"a,a,y", "f:1: expected every column once, found 'a' twice"),
-        (b"a,b", r"f:1: expected a column 'y' \(the target\), found a, b"),
+        (b"a,b", r"f:1: expected a column 'y' \(target\), found a, b"),
         (b"a,\xff", "f:1: bad header: expected UTF-8 text, found byte 0xff"),
         (b"\n\n", "f:2: bad header: expected one, found only blank lines"),
         (b"a,y\r1,2\r", "f:1: expected lines that end in a newline, found carriage returns alone"),
@@ -171,11 +171,11 @@ def test_a_bad_header(header, message):
 @pytest.mark.parametrize(
     ("roles", "message"),
     [
-        ({"key": "id"}, r"f:1: expected a column 'id' \(the key\), found a, b, y"),
-        ({"time": "at"}, r"expected a column 'at' \(the time\)"),
-        ({"drop": ["c"]}, r"expected a column 'c' \(to drop\)"),
-        ({"converters": {"c": "int"}}, r"expected a column 'c' \(to convert\)"),
-        ({"features": ["a", "b", "c"]}, r"expected a column 'c' \(a feature\)"),
+        ({"key": "id"}, r"f:1: expected a column 'id' \(key\), found a, b, y"),
+        ({"time": "at"}, r"expected a column 'at' \(time\)"),
+        ({"drop": ["c"]}, r"expected a column 'c' \(drop\)"),
+        ({"converters": {"c": "int"}}, r"expected a column 'c' \(converters\)"),
+        ({"features": ["a", "b", "c"]}, r"expected a column 'c' \(features\)"),
         ({"features": ["a"]}, "f:1: unknown column 'b'; expected only a"),
     ],
 )
