@@ -133,7 +133,7 @@ class Source(abc.ABC):
     may_reread: bool = False
 
     @abc.abstractmethod
-    def __iter__(self) -> Iterator[Sample | Rejected]:
+    def __iter__(self) -> Iterator[Sample | Rejected | None]:
         """Yield the items behind `position`; if `idle_ticks` is set, also None, which is no item."""
 
     @property

@@ -145,11 +145,11 @@ class KafkaSource(KafkaReader, Source):
         self.end = one_of("end", end, "never", "latest")
         self.group = group
         self._unfinished: set[Any] = set()  # partitions of a bounded stream that were not read to the end
-        self._items: Iterator[Sample | Rejected] | None = None
+        self._items: Iterator[Sample | Rejected | None] | None = None
         self._in_use = False  # the consumer is at work, in this thread below us or in another
         self._maintained = 0.0
 
-    def __iter__(self) -> Iterator[Sample | Rejected]:
+    def __iter__(self) -> Iterator[Sample | Rejected | None]:
         if self._items is None:
             self._items = self._read()
         return self._items
@@ -201,7 +201,7 @@ class KafkaSource(KafkaReader, Source):
         if not self._in_use:  # else the iteration that uses it disconnects
             self._disconnect()
 
-    def _read(self) -> Iterator[Sample | Rejected]:
+    def _read(self) -> Iterator[Sample | Rejected | None]:
         try:
             self._in_use = True
             try:
@@ -210,7 +210,7 @@ class KafkaSource(KafkaReader, Source):
                 self._in_use = False
             while (batch := self._poll()) is not None:
                 if not batch and self.idle_ticks:
-                    yield None  # type: ignore[misc]  # no item, and asked for
+                    yield None
                 for tp, records in batch.items():
                     yield from self._items_of(tp, records)
                     if self._closed:
