@@ -12,7 +12,7 @@ from kafka.errors import IllegalStateError, KafkaTimeoutError, MessageSizeTooLar
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import PartitionsLost
-from fwonline.stream.kafka import transactions
+from fwonline.stream.kafka import client
 from fwonline.stream.kafka.client import Client
 from fwonline.stream.kafka.transactions import KafkaTransaction
 
@@ -57,7 +57,7 @@ def clock(monkeypatch):
     class Clock:
         now = 1000.0
 
-    monkeypatch.setattr(transactions.time, "monotonic", lambda: Clock.now)
+    monkeypatch.setattr(client.time, "monotonic", lambda: Clock.now)
     return Clock
 
 

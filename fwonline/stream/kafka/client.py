@@ -14,7 +14,7 @@ from fwonline.exceptions import SourceError
 from fwonline.stream.kafka.compat import Metadata, connection_errors, errors, kafka_python, network_client
 from fwonline.stream.records import listed
 
-__all__ = ["Client", "Deadline", "addresses", "close_quietly"]
+__all__ = ["Client", "Deadline", "Failures", "addresses", "close_quietly"]
 
 _ATTEMPT = 2.0  # seconds of one attempt to connect, so that a stream that is closed meanwhile ends soon
 _SECRET_WORDS = ("password", "secret", "token")
@@ -42,6 +42,28 @@ def addresses(bootstrap_servers: str | Sequence[str]) -> list[str]:
     if not servers:
         raise ValueError("bootstrap_servers: expected at least one host:port")
     return servers
+
+
+class Failures:
+    """Failures that follow one another within `gap` seconds: they count as one, which a caller's patience limits."""
+
+    def __init__(self, gap: float) -> None:
+        self.gap = gap
+        self.count = 0
+        self._first = self._last = -math.inf
+
+    def add(self) -> float:
+        """Count one; return for how many seconds they have followed one another."""
+        now = time.monotonic()
+        if now - self._last > self.gap:
+            self._first, self.count = now, 0
+        self._last = now
+        self.count += 1
+        return now - self._first
+
+    def end(self) -> None:
+        """Let the next failure be the first of others."""
+        self._last = -math.inf
 
 
 class Client:

@@ -11,7 +11,7 @@ import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
-from fwonline.stream.kafka.client import Client
+from fwonline.stream.kafka.client import Client, Failures
 from fwonline.stream.kafka.compat import errors, kafka_python, patch_consumer
 from fwonline.stream.kafka.identity import TopicIdentity, messages_at, partition_name
 from fwonline.stream.records import RecordLayout, listed
@@ -21,7 +21,6 @@ __all__ = ["POLL", "RECONNECT", "Closed", "KafkaReader", "one_of"]
 # Seconds.
 POLL = 0.2  # the longest wait for messages before the source looks whether it was closed
 RECONNECT = 2.0  # one attempt to reconnect; `patience` decides how many there are
-_SAME_FAILURE = 10.0  # failures that follow one another within this time are one, which `patience` limits
 _CONFIRM_EVERY = 0.5  # between two checks of the topics' ids
 _CONFIRM = 1.0  # one such check
 _TOPIC_APPEARS = 1.0  # how long brokers may not know a topic that was created a moment ago
@@ -85,8 +84,7 @@ class KafkaReader:
         self._metadata: Any = None  # the `Metadata` of the consumer
         self._closed = False
         self._last_contact = 0.0
-        self._first_failure = self._last_failure = -math.inf
-        self._failures = 0
+        self._failures = Failures(gap=10.0)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.client.servers!r}, client={self.client})"
@@ -203,17 +201,11 @@ class KafkaReader:
 
     def _tolerate(self, error: Exception) -> None:
         """Go on after a failure, unless failures have followed one another for longer than `patience`."""
-        now = clock.monotonic()
-        if now - self._last_failure > _SAME_FAILURE:
-            self._first_failure, self._failures = now, 0
-        self._last_failure = now
-        if now - self._first_failure > self.patience:
+        if (seconds := self._failures.add()) > self.patience:
             raise SourceError(
-                f"{self.name}: trouble with {self.client.servers} for {now - self._first_failure:.0f} s: "
-                f"{self.client.hide(error)}"
+                f"{self.name}: trouble with {self.client.servers} for {seconds:.0f} s: {self.client.hide(error)}"
             ) from None
-        self._failures += 1
-        if self._failures % _TRIES == 0:
+        if self._failures.count % _TRIES == 0:
             self._disconnect()
         clock.sleep(POLL / 4)
 

@@ -313,7 +313,7 @@ class KafkaSource(KafkaReader, Source):
         consumer, self._consumer = self._consumer, None
         if consumer is None:
             return
-        if self.group is not None and self._failures == 0:
+        if self.group is not None and self._failures.count == 0:
             with contextlib.suppress(errors.KafkaError):  # dashboards will show the lag of a few seconds ago
                 consumer.commit(self._group_offsets(), timeout_ms=1000)
         consumer.close(autocommit=False, timeout_ms=1000)

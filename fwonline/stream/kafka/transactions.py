@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.group import PartitionsLost
-from fwonline.stream.kafka.client import Client, Deadline, close_quietly
+from fwonline.stream.kafka.client import Client, Deadline, Failures, close_quietly
 from fwonline.stream.kafka.compat import errors
 
 __all__ = ["KafkaTransaction", "producer_defaults"]
 
 # A worker that dies leaves its transaction open for so long, and readers of what is committed wait for its end.
 _TIMEOUT_MS = 10_000
-_SAME_FAILURE = 60.0  # failures that follow one another within this many seconds are one, which `patience` limits
 _TRY = 0.1  # seconds between two looks whether there is time left
 
 
@@ -53,7 +50,7 @@ class KafkaTransaction:
         self._producer: Any = None
         self._has_begun = False
         self._has_failed = False  # which its commit will report
-        self._first_failure = self._last_failure = -math.inf
+        self._failures = Failures(gap=60.0)
 
     def producer(self) -> Any:
         """Return the producer, in a transaction; None if that has failed, so that nothing written counts.
@@ -125,14 +122,7 @@ class KafkaTransaction:
             errors.UnknownProducerIdError,
         )
         self._has_failed = any(isinstance(cause, temporary) for cause in (error, *error.args))
-        return self._has_failed and self._is_patient()
-
-    def _is_patient(self) -> bool:
-        now = time.monotonic()
-        if now - self._last_failure > _SAME_FAILURE:
-            self._first_failure = now
-        self._last_failure = now
-        return now - self._first_failure <= self.patience
+        return self._has_failed and self._failures.add() <= self.patience
 
     def commit(self, offsets: dict[Any, Any], member: Any) -> None:
         """End the transaction with the group's offsets in it.
@@ -148,12 +138,12 @@ class KafkaTransaction:
             self._within_time(producer.send_offsets_to_transaction, offsets, member)
             self._within_time(producer.commit_transaction)
             self._has_begun = False
-            self._last_failure = -math.inf
+            self._failures.end()
         except (errors.KafkaError, TimeoutError) as error:
             if isinstance(error, TimeoutError):  # brokers that do not answer cannot be told to abort
                 self._discard()
             self.abort()
-            if not self._is_patient():
+            if self._failures.add() > self.patience:
                 raise SourceError(f"{self.group}: no transaction could be ended: {self.client.hide(error)}") from None
             raise PartitionsLost from None
 
