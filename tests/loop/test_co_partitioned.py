@@ -83,7 +83,7 @@ def books(pair):
     found = [states.read(name, place.metadata) for name, place in places(pair).items()]
     ledgers = [state["monitors"][0] for state in found]
     assert all(state["position"] == place.offsets for state, place in zip(found, places(pair).values(), strict=True))
-    wrong = sum(ledger.wrong for ledger in ledgers) + sum(state["counts"]["unmatched"] for state in found)
+    wrong = sum(ledger.wrong for ledger in ledgers) + sum(state["counts"]["n_unmatched"] for state in found)
     return sum(ledger.count for ledger in ledgers), sum(ledger.total for ledger in ledgers), wrong
 
 
