@@ -33,19 +33,20 @@ ROW_OF: dict[Callable, Callable[[bytes], list]] = {
 class CSVSource(FileSource):
     """The rows of a CSV file with a header.
 
-    Fields in quotes may hold delimiters, doubled quotes and line ends (RFC 4180); the position is always behind a whole
-    row. A row with too few or too many fields, one that is not UTF-8 and one whose value does not fit the column are
-    rejected. A quote that never closes has its own line rejected; one that closes wrongly has every line up to there
-    rejected, since they may be its text. Empty lines are passed over. An empty field is None, a missing value. A
-    file with only a header is a stream without samples.
+    Fields in quotes may hold delimiters, doubled quotes and line ends, as in `RFC 4180
+    <https://www.rfc-editor.org/rfc/rfc4180>`_; the position is always behind a whole row. A row with too few or too
+    many fields, one that is not UTF-8 and one whose value does not fit the column are rejected. A quote that never
+    closes has its own line rejected; one that closes wrongly has every line up to there rejected, since they may be its
+    text. Empty lines are passed over. An empty field is None, a missing value. A file with only a header is a stream
+    without samples.
 
     river's `iter_csv` is not used: it has no positions, silently fills or cuts rows of the wrong width, and ends
     at the first value that does not convert.
 
     Parameters
     ----------
-    path
-        A path, `"-"` for standard input, or a file open for bytes; gzipped or not.
+    path, name
+        As for `FileSource`.
     target
         The column of the targets. None: every sample is a question.
     converters
@@ -58,8 +59,6 @@ class CSVSource(FileSource):
         One character each.
     header
         The names of the columns, for a file that does not begin with them.
-    name
-        The file's name in messages; by default its path.
 
     Raises
     ------
@@ -78,10 +77,6 @@ class CSVSource(FileSource):
     ...     print(item)
     Sample(x={'title': 'Planet\\nEarth', 'year': 2006}, y=9.4, key=None, time=None, origin='shows.csv:2', headers=())
     Rejected(raw=b'Chernobyl,2019\\n', error='shows.csv:4: expected 3 fields (title, year, rating), found 2', ...)
-
-    References
-    ----------
-    .. [1] `RFC 4180 <https://www.rfc-editor.org/rfc/rfc4180>`_.
     """
 
     _expected = "a header and rows"

@@ -17,15 +17,16 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class JSONLinesSource(FileSource):
-    """The objects of a JSON lines file: every field that has no other role is a feature, its value as it was read.
+    """The objects of a `JSON lines <https://jsonlines.org>`_ file.
 
-    Blank lines are passed over. A line that is no JSON object is rejected; so are `NaN` and `Infinity`, which JSON does
-    not have. River has no reader of this format.
+    Every field without another role is a feature, its value as it was read. Blank lines are passed over. A line that is
+    no JSON object is rejected; so are `NaN` and `Infinity`, which JSON does not have. River has no reader of this
+    format.
 
     Parameters
     ----------
-    path
-        A path, `"-"` for standard input, or a file open for bytes; gzipped or not.
+    path, name
+        As for `FileSource`.
     target
         The field that holds the target. None: every sample is a question.
     key
@@ -38,9 +39,6 @@ class JSONLinesSource(FileSource):
         Fields to leave out.
     require_target
         Whether a record without its target (absent or null) is rejected. If not, it is a question.
-    name
-        The file's name in messages; by default its path.
-
     Raises
     ------
     SourceError
@@ -57,10 +55,6 @@ class JSONLinesSource(FileSource):
     ...     print(item)
     Sample(x={'age': 31}, y=True, key=None, time=None, origin='clicks.jsonl:1', headers=())
     Rejected(raw=b'{"age": 25}\\n', error="clicks.jsonl:2: no target: expected a value in the field 'clicked'", ...)
-
-    References
-    ----------
-    .. [1] `JSON Lines <https://jsonlines.org>`_.
     """
 
     _expected = "JSON objects, one a line"

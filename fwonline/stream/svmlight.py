@@ -17,19 +17,20 @@ _decode = msgspec.json.Decoder(dict[int, float]).decode
 
 
 class SVMLightSource(FileSource):
-    """The rows of an svmlight file, each a dict from feature index (an int) to number.
+    """The rows of an `svmlight <https://www.cs.cornell.edu/people/tj/svm_light/>`_ file.
 
-    Blank lines and comments (after a `#`) are passed over; blanks may be of any number and kind; a row may be only a
-    label. The `qid` of a ranking file is no feature: it is in the sample's `headers` as `("qid", int)`. An index
-    that is given twice, or is no whole number, has the row rejected. A row that begins with `index:value` has no label.
+    Features are a dict from index (an int) to number. Blank lines and comments (after a `#`) are passed over; blanks
+    may be of any number and kind; a row may be only a label. The `qid` of a ranking file is no feature: it is in the
+    sample's `headers` as `("qid", int)`. An index that is given twice, or is no whole number, has the row rejected. A
+    row that begins with `index:value` has no label.
 
     river's `iter_libsvm` is not used: it ends at a blank line, a row without features or a double blank, and takes
     `qid` for a feature.
 
     Parameters
     ----------
-    path
-        A path, `"-"` for standard input, or a file open for bytes; gzipped or not.
+    path, name
+        As for `FileSource`.
     label
         What labels are: `"number"`, `"int"`, `"bool"` (1 against 0 or -1), `"text"`, `"auto"`, or a function of the
         text.
@@ -40,9 +41,6 @@ class SVMLightSource(FileSource):
         How many features there are; a row with a larger index is rejected. None: any.
     require_target
         Whether a row without a label is rejected. If not, it is a question.
-    name
-        The file's name in messages; by default its path.
-
     Raises
     ------
     SourceError
@@ -64,10 +62,6 @@ class SVMLightSource(FileSource):
     ...     print(item)
     Sample(x={1: 0.5, 7: 2.0}, y=True, key=None, time=None, origin='a.svm:2', headers=(('qid', 3),))
     Rejected(raw=b'-1 4:x\\n', error="a.svm:3: feature 4: expected a number, found 'x'", origin='a.svm:3', ...)
-
-    References
-    ----------
-    .. [1] T. Joachims, `SVMlight <https://www.cs.cornell.edu/people/tj/svm_light/>`_.
     """
 
     _expected = "rows of label index:value ..."
