@@ -138,7 +138,7 @@ def test_a_run_to_the_end_and_the_next_one_goes_on(pair):
     seen = []
     with pair.source(end="latest") as source:
         loop = pair.worker(source, merge_every=0.1)
-        learn, poll = loop._learn, source.poll
+        learn_partition, poll = loop._learn, source.poll
 
         def looked():
             seen.append([])
@@ -150,7 +150,7 @@ def test_a_run_to_the_end_and_the_next_one_goes_on(pair):
                 yield item
 
         def fed(partition, items, *rest):
-            learn(partition, noted(items), *rest)
+            learn_partition(partition, noted(items), *rest)
 
         source.poll, loop._learn = looked, fed
         summary = loop.run()
