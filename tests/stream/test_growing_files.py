@@ -185,7 +185,7 @@ def test_a_run_goes_on_when_the_line_is_whole(file, on_error, tmp_path):
                 loop.run()
         else:
             loop.run()
-        assert loop.n_learned == 2
+        assert loop.counts.n_learned == 2
     path.write_bytes(head + b"".join(lines) + last)
     loop = EventLoop(make(), model(), **options)
     summary = loop.run()
