@@ -56,6 +56,22 @@ class Scalars:
             setattr(self, name, 0.0)
 
 
+class Incoming(typing.NamedTuple):
+    """One sample on its way in: its entries idx[:indptr[1]], val[:indptr[1]] and its target."""
+
+    indptr: Ints
+    idx: NDArray[np.uint32]
+    val: Array
+    y: Array
+
+
+class Features(typing.NamedTuple):
+    """What a run holds by feature: the iterate, and a number of each name: ties go to the lowest."""
+
+    v: Array
+    rank: Ints
+
+
 class _Counts:
     """Counters by the places that they have in compiled runs."""
 
@@ -93,8 +109,8 @@ class BatchRun(abc.ABC):
         Counters and scalars, by name.
     v, rank
         The iterate, and a number of each feature's name: ties go to the lowest.
-    idx, val, indptr, y
-        One sample on its way in: its entries and its target.
+    row
+        One sample on its way in.
     ring
         The samples held.
     """
@@ -117,6 +133,22 @@ class BatchRun(abc.ABC):
         self._last: tuple | None = None
         self.reserve(64)
         self._prepare()
+
+    @property
+    def it(self) -> Features:
+        return Features(self.v, self.rank)
+
+    @property
+    def idx(self) -> NDArray[np.uint32]:
+        return self.row.idx
+
+    @property
+    def val(self) -> Array:
+        return self.row.val
+
+    @property
+    def indptr(self) -> Ints:
+        return self.row.indptr
 
     @property
     def num(self) -> Array:
@@ -251,23 +283,23 @@ class BatchRun(abc.ABC):
 
     def reserve(self, n: int) -> None:
         """Room for a sample of n entries."""
-        self.indptr, self.y = np.zeros(2, dtype=np.int64), np.zeros(1)
-        self.idx, self.val = np.zeros(2 * n, dtype=np.uint32), np.zeros(2 * n)
-        self.idx_bytes, self.val_bytes = self.idx.data.cast("B"), self.val.data.cast("B")
+        self.row = Incoming(np.zeros(2, np.int64), np.zeros(2 * n, np.uint32), np.zeros(2 * n), np.zeros(1))
+        self.idx_bytes, self.val_bytes = self.row.idx.data.cast("B"), self.row.val.data.cast("B")
 
     def learn_buffered(self, n: int, y: float) -> int:
-        """Learn the sample that stands in ``idx[:n]``, ``val[:n]``; returns a status.
+        """Learn the sample that stands in ``row.idx[:n]``, ``row.val[:n]``; returns a status.
 
         It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
         than there is room for: then :meth:`take_out` must make some first.
         """
-        self.indptr[1], self.y[0] = n, y
+        row = self.row
+        row.indptr[1], row.y[0] = n, y
         self._last = None
-        return self._learn(self.idx[:n], self.val[:n], y)
+        return self._learn(row.idx[:n], row.val[:n], y)
 
     def learn_rows(self, rows: typing.Any, first: int, last: int) -> tuple[int, int]:
         """Learn rows ``first`` to ``last`` of a CSR matrix; returns the row reached and the status there."""
-        indptr, idx, val, y = rows[:4]
+        indptr, idx, val, y = rows[0], rows[1], rows[2], rows[-1]
         self.s.crowded = 0  # columns have their features already
         row, status = first, layout.OK
         while row < last and status == layout.OK:
@@ -309,7 +341,8 @@ class BatchRun(abc.ABC):
         return layout.OK if abs(y) <= layout.LARGEST else layout.BAD_TARGET
 
     def _steps(self) -> None:
-        for _ in range(getattr(self.optimizer, "steps", 1)):
+        optimizer = self.optimizer
+        for _ in range(getattr(optimizer, "steps_per_sample", getattr(optimizer, "steps", 1))):
             self.step()
 
     def _check_dimension(self) -> None:
@@ -424,8 +457,8 @@ class BatchRun(abc.ABC):
 
     @property
     def last_sample(self) -> LastSample | None:
-        last = (self.idx[: self.indptr[1]], self.val[: self.indptr[1]]) if self._last is None else self._last
-        s = self.s
+        s, row = self.s, self.row
+        last = (row.idx[: row.indptr[1]], row.val[: row.indptr[1]]) if self._last is None else self._last
         if not s.seen or not last:
             return None
         return LastSample(last[0], last[1], s.target, s.prediction, s.loss, s.d)
@@ -468,9 +501,11 @@ class BatchRun(abc.ABC):
         for _ in range(count):
             self.step()
 
-    def state(self) -> State:
+    def progress(self) -> State:
         """What a callback of ``minimize`` sees."""
         return State(self.s.t, self.gap, self.s.n_gradients, self.s.n_lmo, self)
+
+    state = progress
 
     def note(self, gap: float, gamma: float) -> None:
         """Keep what monitors read of a step."""

@@ -43,12 +43,15 @@ class ModelRun(typing.Protocol):
     # Arrays, some of which not every run has: the iterate, ranks of features, and one sample on its way in.
     v: typing.Any
     rank: typing.Any
-    idx: typing.Any
-    val: typing.Any
-    indptr: typing.Any
     idx_bytes: typing.Any
     val_bytes: typing.Any
 
+    @property
+    def idx(self) -> typing.Any: ...
+    @property
+    def val(self) -> typing.Any: ...
+    @property
+    def indptr(self) -> typing.Any: ...
     @property
     def num(self) -> typing.Any: ...
     @property
