@@ -50,6 +50,9 @@ def test_rounding_only_where_it_is_named(monkeypatch):
     monkeypatch.setattr(names, "SAME_TO_ROUNDING", [("family/*", "x", "rows are summed by columns")])
     assert verdicts(base, new) == {"family/case": "rounding"}
     assert verdicts(base, one([1e3, 1.0 + 1e-8])) == {"family/case": "differing"}
+    monkeypatch.setattr(names, "SAME_TO_ROUNDING", [("family/*", "gap", "a bound is tighter")])
+    fun = one(100.0, field="fun")
+    assert verdicts(one(1e-3, field="gap") | fun, one(1e-3 + 1e-11, field="gap") | fun) == {"family/case": "rounding"}
 
 
 def test_the_exit_status_says_whether_all_is_equal(capsys):

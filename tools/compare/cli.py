@@ -28,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Compare the present tree with another; 0 where all is equal."""
     parser = argparse.ArgumentParser("python -m tools.compare", description=main.__doc__)
     parser.add_argument("base", type=Path, metavar="BASE_TREE", help="a checkout to compare with")
+    parser.add_argument("--new", type=Path, default=trees.HERE, metavar="TREE", help="in place of the present tree")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="cases, as in 'online/sfw/*'")
     parser.add_argument("--fresh", action="store_true", help="run the base tree anew, even where its results are kept")
     parser.add_argument("--show", type=int, default=SHOWN, metavar="N", help="differing cases to write out")
@@ -36,8 +37,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cold", action="store_true", help="with --time: compilation from nothing, too (minutes)")
     options = parser.parse_args(arguments)
     if options.time:
-        return timing.compared(options.base.resolve(), options.only, options.rounds, options.cold)
-    found = [_load(path) for path in _results(options.base.resolve(), options.only, options.fresh)]
+        return timing.compared(
+            options.base.resolve(), options.new.resolve(), options.only, options.rounds, options.cold
+        )
+    found = [
+        _load(path) for path in _results(options.base.resolve(), options.new.resolve(), options.only, options.fresh)
+    ]
     cases = comparison.compared(*found)
     return report(cases, options.show)
 
@@ -62,14 +67,14 @@ def report(cases: list[comparison.Case], shown: int = SHOWN) -> int:
     return 1 if wrong or not cases else 0
 
 
-def _results(base: Path, patterns: list[str], fresh: bool) -> list[Path]:
+def _results(base: Path, tree: Path, patterns: list[str], fresh: bool) -> list[Path]:
     """Run both trees side by side; the base's results are kept until it or the cases change."""
     folder = Path(tempfile.gettempdir()) / f"fwonline-compare-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     key = trees.digest(base / "fwonline", Path(__file__).parent)
     kept = folder / f"base-{key}-{_name(patterns)}.npz"
     new = folder / f"new-{os.getpid()}.npz"
-    processes = [("new", trees.start(trees.HERE, _RUN, str(new), *patterns))]
+    processes = [("new", trees.start(tree, _RUN, str(new), *patterns))]
     if fresh or not kept.exists():
         part = folder / f"base-{os.getpid()}.npz"
         processes.append(("base", trees.start(base, _RUN, str(part), *patterns)))

@@ -73,8 +73,9 @@ def _case(name: str, fields: list[str], base: Mapping[str, np.ndarray], new: Map
         if a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes():
             continue
         reason = same_to_rounding(name, field)
-        if reason is not None and _distance(a, b) <= ROUNDING:
-            notes.append(f"{field}: {_distance(a, b):.1e} off: {reason}")
+        least = abs(float(base.get(f"{name}|fun", 0.0))) if "gap" in field else 0.0
+        if reason is not None and _distance(a, b, least) <= ROUNDING:
+            notes.append(f"{field}: {_distance(a, b, least):.1e} off: {reason}")
             verdict = "rounding" if verdict == "equal" else verdict
             continue
         notes.append(f"{field}: {_said(a, b)}")
@@ -82,15 +83,15 @@ def _case(name: str, fields: list[str], base: Mapping[str, np.ndarray], new: Map
     return Case(name, verdict, notes)
 
 
-def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Largest difference as a share of the largest entry; infinite where they cannot be compared."""
+def _distance(a: np.ndarray, b: np.ndarray, least: float = 0.0) -> float:
+    """Largest difference as a share of the largest entry, or of ``least``; infinite where they cannot be compared."""
     if a.shape != b.shape or a.dtype.kind not in "biuf" or b.dtype.kind not in "biuf":
         return np.inf
     x, y = a.astype(float), b.astype(float)
     if not (np.isfinite(x) == np.isfinite(y)).all():
         return np.inf
     held = np.isfinite(x)
-    scale = np.abs(x[held]).max(initial=0.0)
+    scale = np.abs(x[held]).max(initial=least)
     apart = np.abs(x[held] - y[held]).max(initial=0.0)
     return float(apart / scale) if scale else float(apart)
 

@@ -37,10 +37,10 @@ print(time.process_time() - import_end)
 """
 
 
-def compared(base: Path, patterns: list[str], rounds: int, cold: bool) -> int:
+def compared(base: Path, new: Path, patterns: list[str], rounds: int, cold: bool) -> int:
     """Time both trees in turns and print a table; returns 0: whether a ratio is good is for the reader to say."""
     names = [name for name in _names() if not patterns or any(fnmatch.fnmatchcase(name, p) for p in patterns)]
-    pair = [_Process(base), _Process(trees.HERE)]
+    pair = [_Process(base), _Process(new)]
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     failed: dict[str, str] = {}
     try:
@@ -70,12 +70,12 @@ def compared(base: Path, patterns: list[str], rounds: int, cold: bool) -> int:
         times = np.array(seconds[name])
         ratios = times[:, 1] / times[:, 0]
         low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
-        old, new = np.median(times, axis=0)
-        table.append((name, duration(old), duration(new), f"{middle:.3f}", f"{low:.3f} to {high:.3f}"))
+        before, after = np.median(times, axis=0)
+        table.append((name, duration(before), duration(after), f"{middle:.3f}", f"{low:.3f} to {high:.3f}"))
     print(markdown(("row", "base", "new", "new / base", "middle half of the turns"), table))
     print(f"processor time of a unit, medians of {rounds} rounds in turns; one thread")
     if cold:
-        _cold(base)
+        _cold(base, new)
     return 0
 
 
@@ -107,16 +107,16 @@ def _names() -> list[str]:
     return said.split("\n")[:-1]
 
 
-def _cold(base: Path) -> None:
+def _cold(base: Path, new: Path) -> None:
     """Compile a first model from nothing, and count what a second process compiles, in both trees."""
     lines = []
     counting = COUNTING.format(imports=OURS, use=USE.strip())
     found: dict[str, list[float]] = {"base": [], "new": []}
     for turn in range(2):
-        for which, tree in (("base", base), ("new", trees.HERE))[:: 1 if turn == 0 else -1]:
+        for which, tree in (("base", base), ("new", new))[:: 1 if turn == 0 else -1]:
             with tempfile.TemporaryDirectory() as cache:
                 found[which].append(float(_output(tree, _FIRST, Path(cache))))
-    for which, tree in (("base", base), ("new", trees.HERE)):
+    for which, tree in (("base", base), ("new", new)):
         with tempfile.TemporaryDirectory() as cache:
             start = time.perf_counter()
             _output(tree, counting, Path(cache))
