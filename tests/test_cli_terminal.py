@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from support.waiting import wait_until
 
 from fwonline.checkpoint import Checkpoint
 from fwonline.cli import main
@@ -178,13 +179,6 @@ def test_head_ends_the_run_quietly_and_it_can_go_on(here):
     assert json.loads((here / "runs" / "endless" / "summary.json").read_text())["state"] == "interrupted"
 
 
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_stopped_and_resumed_run_ends_as_one_that_was_not(here, number, capsys):
     (here / "limited.toml").write_text(ENDLESS.replace("seed = 1", "seed = 1, limit = 40_000"))
@@ -192,7 +186,7 @@ def test_a_stopped_and_resumed_run_ends_as_one_that_was_not(here, number, capsys
     assert main(["run", "limited.toml", "--quiet", "--output", "whole"]) == 0
     run = subprocess.Popen([*arguments, "parts"], stdout=subprocess.PIPE, text=True)
     log = here / "parts" / "log.jsonl"
-    wait_until(lambda: log.exists() and log.stat().st_size > 0)
+    wait_until(lambda: log.exists() and log.stat().st_size > 0, seconds=60)
     run.send_signal(number)
     out, _ = run.communicate(timeout=30)
     assert run.returncode == 0

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from support.catalogue import COORDINATES, OPTIMIZERS, PAIRS, SETS, as_dict, by_name, everything, regression
+from support.catalogue import COORDINATES, OPTIMIZERS, PAIRS, SETS, by_name, everything, regression
+from support.streams import as_dict
 
 from fwonline import optim, sets
 from fwonline.linear_model import FWClassifier, FWRegressor

@@ -9,6 +9,7 @@ from river import optim as river_optim
 from scipy import sparse
 from support.draws import Draws
 from support.oracles import Oracle, OwnSquared, SFWOracle, Translated, atom_of
+from support.streams import D, stream
 
 from fwonline import optim, sets
 from fwonline.checkpoint import codec
@@ -17,7 +18,6 @@ from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.optim.hindsight import best_fixed_point
 from fwonline.optim.schedules import Harmonic
 
-D = 6
 SETS = {
     "l1": sets.L1Ball(2.0),
     "l2": sets.L2Ball(1.5),
@@ -117,14 +117,6 @@ ALGORITHMS = {
         EIGHT,
     ),
 }
-
-
-def stream(n=70, density=1.0, labels=False, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D)) * (rng.random((n, D)) < density)
-    X[0] = rng.normal(size=D)
-    y = X @ rng.normal(size=D) + 0.1 * rng.normal(size=n)
-    return X, (y > 0.0) if labels else y
 
 
 @pytest.mark.parametrize("loss", [river_optim.losses.Squared(), OwnSquared()], ids=["compiled", "own"])

@@ -14,6 +14,7 @@ from support.oracles import (
     SFWOracle,
     Translated,
 )
+from support.streams import D, as_dict, stream
 
 from fwonline import losses, optim, sets
 from fwonline._kernels import layout
@@ -22,7 +23,6 @@ from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.optim.schedules import AdaGradStep, Harmonic, Power, Schedule, ShortStep
 
-D = 6
 RNG = np.random.default_rng(5)
 LOWER, UPPER = np.array([-1.0, 0.0, 0.5, -2.0, -1.0, 0.0]), np.array([1.0, 0.4, 1.5, -0.5, 0.0, 0.0])
 
@@ -103,18 +103,6 @@ ONE_SET_EACH = [
     "projected",
     "projected-batches",
 ]
-
-
-def stream(n=70, density=1.0, labels=False, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D)) * (rng.random((n, D)) < density)
-    X[0] = rng.normal(size=D)  # all features are there from the start: sets of one dimension need it
-    y = X @ rng.normal(size=D) + 0.1 * rng.normal(size=n)
-    return X, (y > 0.0) if labels else y
-
-
-def as_dict(x):
-    return {j: value for j, value in enumerate(x.tolist()) if value}
 
 
 def follow(model, oracle, X, y, atol=1e-10):

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from support.waiting import wait_until
 
 from fwonline.exceptions import SourceError
 from fwonline.stream import KafkaSink, KafkaSource
@@ -192,10 +193,3 @@ def test_a_broker_that_stays_away_ends_the_stream_after_its_patience(real_kafka,
             next(items)
         assert time.monotonic() - began < 15
         timer.join()
-
-
-def wait_until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from support.waiting import wait_until
 
 from fwonline.exceptions import SourceError
 from fwonline.stream import KafkaSource, Rejected, Sample
@@ -357,10 +358,3 @@ def test_a_missing_kafka_python_is_named_with_its_cure(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "kafka", None)
     with pytest.raises(SourceError, match=r'pip install "fwonline\[kafka\]"'):
         KafkaSource("t")
-
-
-def wait_until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

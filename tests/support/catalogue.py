@@ -87,7 +87,3 @@ def regression(n=200, d=8, density=1.0, seed=0, labels=False):
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < density)
     y = X @ np.linspace(-1.0, 1.0, d) + 0.1 * rng.normal(size=n)
     return X, (y > 0.0) if labels else y
-
-
-def as_dict(x):
-    return {j: value for j, value in enumerate(x.tolist()) if value}

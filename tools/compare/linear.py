@@ -34,7 +34,7 @@ from tools.compare.catalogue import (
 from tools.compare.names import build, find, read
 from tools.compare.record import Record, of_linear, of_optimizer
 
-__all__ = ["cases"]
+__all__ = ["cases", "saved"]
 
 Case = Callable[[], Record]
 Make = Callable[[], typing.Any]
@@ -237,7 +237,8 @@ def _midway() -> Iterator[tuple[str, Case]]:
         yield f"midway/clone/{o}/l1", cloned
 
 
-def _saved(model: typing.Any) -> typing.Any:
+def saved(model: typing.Any) -> typing.Any:
+    """The model as a checkpoint holds it."""
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = find("Checkpoint")(f"{folder}/model.ckpt")
         checkpoint.save({"model": model})
@@ -247,7 +248,7 @@ def _saved(model: typing.Any) -> typing.Any:
 AGAIN: dict[str, Callable[[typing.Any], typing.Any]] = {
     "pickle": lambda model: pickle.loads(pickle.dumps(model)),
     "copy": copy.deepcopy,
-    "checkpoint": _saved,
+    "checkpoint": saved,
 }
 
 
@@ -396,7 +397,7 @@ def _softmax() -> Iterator[tuple[str, Case]]:
         def midway(m=make):
             record, model = Record(), m()
             _learn(record, model, stream(40, 22))
-            model = _saved(model)
+            model = saved(model)
             _learn(record, model, stream(40, 23))
             merged = model.merged([model])
             record.put("merged", merged.weights)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import tempfile
 import typing
 from collections.abc import Callable, Iterator
 
@@ -13,7 +12,8 @@ from river import linear_model as river_linear
 
 from fwonline import cluster, covariance, optim, reco
 from tools.compare.catalogue import SETS, samples
-from tools.compare.names import build, find
+from tools.compare.linear import saved
+from tools.compare.names import build
 from tools.compare.record import Record
 
 __all__ = ["cases"]
@@ -117,17 +117,10 @@ def _one_kind(
     yield f"{kind}/{name}/merged", merged
 
 
-def _saved(model: typing.Any) -> typing.Any:
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint = find("Checkpoint")(f"{folder}/model.ckpt")
-        checkpoint.save({"model": model})
-        return checkpoint.load()["model"]
-
-
 AGAIN: dict[str, Callable[[typing.Any], typing.Any]] = {
     "pickle": lambda model: pickle.loads(pickle.dumps(model)),
     "copy": copy.deepcopy,
-    "checkpoint": _saved,
+    "checkpoint": saved,
     "clone": lambda model: model.clone(),
 }
 
