@@ -450,8 +450,9 @@ class SHCGMCovariance(base.Estimator, Estimate):
         """
         return self._state.gap
 
+    @property
     def exact_gap(self) -> None:
-        """Return None: the expected objective is not known, and its gap is only estimated."""
+        """None: the expected objective is not known, and its gap is only estimated."""
 
     @property
     def lmo_error(self) -> float:

@@ -447,7 +447,7 @@ class FWLinear(abc.ABC):
     def gap(self) -> float:
         """The Frank-Wolfe gap of the last step by the optimizer's own estimate of the gradient; NaN before the first.
 
-        It is no bound of :meth:`exact_gap`, from either side: the two differ by at most the largest inner product of
+        It is no bound of :attr:`exact_gap`, from either side: the two differ by at most the largest inner product of
         the estimate's error with a difference of two points of the set, and both fall as the model learns, so that
         their ratio may stay anything. For an upper estimate see :class:`fwonline.monitors.Gap`.
 
@@ -461,6 +461,7 @@ class FWLinear(abc.ABC):
         """Whether reading :attr:`gap` costs nothing."""
         return self._run.gap_is_kept
 
+    @property
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the mean loss over the samples that the optimizer remembers; None if it keeps none.
 
@@ -483,7 +484,7 @@ class FWLinear(abc.ABC):
 
     @property
     def n_remembered(self) -> int:
-        """Samples that the optimizer holds at present: what a call of :meth:`exact_gap` passes over."""
+        """Samples that the optimizer holds at present: what :attr:`exact_gap` passes over."""
         return self._run.n_remembered
 
     @property

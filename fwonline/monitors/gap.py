@@ -65,7 +65,7 @@ class Gap(Monitor):
     >>> from fwonline.monitors import Gap
     >>> monitor = Gap(every=2)
     >>> for gap in (0.5, 0.3, 0.1):
-    ...     monitor.update(model=SimpleNamespace(gap=gap, exact_gap=lambda: 0.2))
+    ...     monitor.update(model=SimpleNamespace(gap=gap, exact_gap=0.2))
     >>> monitor
     Gap: at most about 0.6, 0.2 over memory, estimate 0.1, mean 0.3
     >>> monitor.get()["gap_over_memory_at"]
@@ -131,8 +131,7 @@ class Gap(Monitor):
         if self._window is not None and (last := estimator.last_bytes()) is not None:
             self._window.append(*last)
         if due:
-            # A model without exact gaps has an estimate alone, unless looks were asked for.
-            if self.every != 0 and (self.every is not None or hasattr(estimator, "exact_gap")):
+            if self.every != 0:
                 self._look(estimator)
             self._next = self._n + (self.every or self._spacing)
 
@@ -147,7 +146,7 @@ class Gap(Monitor):
         """Whether the optimizer remembers nothing for an exact gap, and samples can be kept in its place."""
         if getattr(estimator, "max_names", None) is not None:
             return False  # features change their positions, by which samples are kept
-        return self.every != 0 and hasattr(estimator, "last_bytes") and estimator.exact_gap() is None
+        return self.every != 0 and hasattr(estimator, "last_bytes") and estimator.exact_gap is None
 
     def _look(self, estimator: Any) -> None:
         """Take the exact gap and renew the upper estimate."""
@@ -167,7 +166,10 @@ class Gap(Monitor):
     def _exact_gap(self, estimator: Any) -> tuple[float | None, int]:
         """The gap over the samples remembered, and how many they are."""
         if self._window is None:
-            exact = exposed(self, estimator, "exact_gap")()
+            # A model without exact gaps has an estimate alone, unless looks were asked for.
+            exact = (
+                getattr(estimator, "exact_gap", None) if self.every is None else exposed(self, estimator, "exact_gap")
+            )
             return None if exact is None else float(exact), getattr(estimator, "n_remembered", 0) or _WINDOW
         window, d = self._window, estimator.n_features
         if window.highest >= d:  # of another model, to which positions mean something else

@@ -92,11 +92,11 @@ def test_a_refused_sample_brings_no_class():
 def test_a_refused_sample_does_not_cost_ofw_its_statistics():
     model = FWRegressor(sets.L1Ball(1.0), optim.OFW(max_features=2))
     model.learn_one({"a": 1.0, "b": 2.0}, 1.0)
-    gap = model.exact_gap()
+    gap = model.exact_gap
     with pytest.raises(SampleError):
         model.learn_one({"a": 1.0, "c": 2.0}, float("nan"))
     assert model.optimizer.is_exact
-    assert model.exact_gap() == gap
+    assert model.exact_gap == gap
     model.learn_one({"a": 1.0, "c": 2.0}, 1.0)
     assert not model.optimizer.is_exact
 

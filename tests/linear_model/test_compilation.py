@@ -59,7 +59,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
                         model.predict_one({"a": 1.0})
                     model = kind(constraint, make(), intercept=True, seed=0)
                     model.learn_arrays(X, y % 2)
-                    model.exact_gap()
+                    model.exact_gap
             (make() or optim.StochasticPairwiseFW()).minimize(X, y, constraint=sets.L1Ball(1.0), steps=5, seed=0)
         print(*compiled, sep="\\n")
     """

@@ -36,7 +36,7 @@ def test_before_learning(optimizer, where, kind):
         assert model.predict_proba_one({"a": 1.0}) == {False: 0.5, True: 0.5}
     assert model.weights == {}
     assert np.isnan(model.gap)
-    assert model.exact_gap() is None
+    assert model.exact_gap is None
     assert model.violation == 0.0
     assert model.last_sample is None
     assert (model.n_samples, model.cumulative_loss, model.intercept_) == (0, 0.0, 0.0)
@@ -54,7 +54,7 @@ def test_predicting_writes_nothing(optimizer, where):
         model.debug_one(x)
     model.predict_arrays(X)
     assert repr(model)
-    assert model.exact_gap() is None or model.exact_gap() >= -1e-12
+    assert model.exact_gap is None or model.exact_gap >= -1e-12
     assert everything(model) == before
     assert model.predict_one({"unseen": 5.0}) == model.predict_one({}) == model.intercept_
 
@@ -67,7 +67,7 @@ def test_empty_samples(optimizer, where):
     assert model.n_samples == 5
     assert model.weights == {}
     assert model.violation == 0.0
-    assert model.exact_gap() in (None, 0.0)
+    assert model.exact_gap in (None, 0.0)
     assert model.intercept_ == pytest.approx(3.0, abs=1.0)
     model.learn_one({"a": 1.0}, 3.0)
     model.learn_one({}, 3.0)
@@ -132,9 +132,9 @@ def test_the_exact_gap_is_exact(where, kind, intercept):
         for model in (sfw, ofw):
             model.learn_arrays(X[model.n_samples : n], y[model.n_samples : n])
         first = max(0, n - 50)
-        assert sfw.exact_gap() == pytest.approx(brute_gap(sfw, X[first:n], y[first:n]), abs=1e-9)
-        assert ofw.exact_gap() == pytest.approx(brute_gap(ofw, X[:n], y[:n]), abs=1e-9)
-        assert sfw.exact_gap() >= -1e-12
+        assert sfw.exact_gap == pytest.approx(brute_gap(sfw, X[first:n], y[first:n]), abs=1e-9)
+        assert ofw.exact_gap == pytest.approx(brute_gap(ofw, X[:n], y[:n]), abs=1e-9)
+        assert sfw.exact_gap >= -1e-12
 
 
 @pytest.mark.parametrize("where", ["l1", "l2", "simplex"])
@@ -143,7 +143,7 @@ def test_the_free_gap_becomes_the_exact_one_as_derivatives_settle(where):
     model = FWRegressor(SETS[where](), optim.SFW(memory=30, batch_size=30, steps=400), seed=0)
     model.learn_arrays(X, y)
     # The free gap is that of the iterate before the last step, at derivatives taken there.
-    assert model.gap == pytest.approx(model.exact_gap(), abs=0.02)
+    assert model.gap == pytest.approx(model.exact_gap, abs=0.02)
 
 
 @EACH
@@ -277,7 +277,7 @@ def test_the_gap_of_a_loss_with_kinks_and_of_labels():
     model = FWClassifier(sets.L2Ball(2.0), optim.SFW(memory=30), loss=river_optim.losses.Hinge(), seed=0)
     X, y = regression(labels=True)
     model.learn_arrays(X, y)
-    assert model.exact_gap() == pytest.approx(brute_gap(model, X[-30:], y[-30:]), abs=1e-9)
+    assert model.exact_gap == pytest.approx(brute_gap(model, X[-30:], y[-30:]), abs=1e-9)
 
 
 def test_debug_one():

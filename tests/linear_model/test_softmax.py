@@ -324,7 +324,7 @@ def test_what_the_model_says_of_itself():
     X, y = data(n=60)
     model = FWSoftmax(sets.NuclearBall(4.0), optim.SFW(memory=60, batch_size=5), seed=1)
     assert math.isnan(model.gap)
-    assert model.exact_gap() is None
+    assert model.exact_gap is None
     model.learn_arrays(X, y)
     last = model.last_sample
     assert last.y == model.classes.index(y[-1])
@@ -333,7 +333,7 @@ def test_what_the_model_says_of_itself():
     W = model._run.weights
     full = problem.full(W)
     exact = np.vdot(full, W) - model.constraint.lmo(full).dot(full)
-    assert model.exact_gap() == pytest.approx(exact)
+    assert model.exact_gap == pytest.approx(exact)
     assert set(model.weights) == {0, 1, 2}
     assert model.weights[model.classes[0]][2] == pytest.approx(W[0, 2])
     assert repr(FWSoftmax()) == repr(FWSoftmax(sets.NuclearBall(10.0)))

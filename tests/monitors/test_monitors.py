@@ -18,7 +18,7 @@ Sample = collections.namedtuple("Sample", "indices values y prediction loss n_fe
 
 
 def told(gap=0.1, exact=None, violation=0.0):
-    return SimpleNamespace(gap=gap, exact_gap=lambda: exact, violation=violation)
+    return SimpleNamespace(gap=gap, exact_gap=exact, violation=violation)
 
 
 def all_of_them():
@@ -81,9 +81,7 @@ class TestEveryMonitor:
         class Told(linear_model.LinearRegression):
             gap = 0.25
             violation = 0.5
-
-            def exact_gap(self):
-                return 0.125
+            exact_gap = 0.125
 
         direct, piped = monitor.clone(), monitor.clone()
         model = Told()
@@ -124,7 +122,16 @@ def test_gap_of_an_optimizer_without_a_memory():
 
 def test_the_pass_over_the_memory_is_made_only_when_due():
     calls = []
-    model = SimpleNamespace(gap=0.1, exact_gap=lambda: calls.append(1) or 0.1)
+
+    class Counting:
+        gap = 0.1
+
+        @property
+        def exact_gap(self):
+            calls.append(1)
+            return 0.1
+
+    model = Counting()
     quiet, due = monitors.Gap(every=0), monitors.Gap(every=10)
     for _ in range(35):
         quiet.update(model=model)
@@ -139,11 +146,15 @@ def looked_at(monitor, n, *, remembered, d=10, exact=lambda n: 0.2):
     """At which of n samples the monitor takes the exact gap."""
     times, now = [], 0
 
-    def exact_gap():
-        times.append(now)
-        return exact(now)
+    class Model:
+        gap, n_remembered, n_features = 0.1, remembered, d
 
-    model = SimpleNamespace(gap=0.1, exact_gap=exact_gap, n_remembered=remembered, n_features=d)
+        @property
+        def exact_gap(self):
+            times.append(now)
+            return exact(now)
+
+    model = Model()
     for now in range(1, n + 1):  # noqa: B007  the exact gap is told it
         monitor.update(model=model)
     return times
@@ -169,14 +180,12 @@ def test_an_estimate_that_is_not_kept_is_read_at_looks_alone():
     class Costly:
         gap_is_kept = False
         n_remembered, n_features = 1000, 10
+        exact_gap = 0.2
 
         @property
         def gap(self):
             reads.append(1)
             return 0.1
-
-        def exact_gap(self):
-            return 0.2
 
     monitor, model = monitors.Gap(), Costly()
     for _ in range(112):

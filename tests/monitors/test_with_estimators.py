@@ -79,7 +79,7 @@ def test_gap_and_feasibility_are_the_model_s(name):
         feasibility.update(model=pipeline)
     said = gap.get()
     assert said["gap_estimate"] == model.gap
-    exact = model.exact_gap()
+    exact = model.exact_gap
     assert said["gap_over_memory_at"] == 200
     if exact is not None:
         assert said["gap_over_memory"] == pytest.approx(exact)

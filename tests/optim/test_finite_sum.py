@@ -158,7 +158,7 @@ def test_a_model_stands_still_within_an_epoch(optimizer):
         w = np.array([model.weights.get(j, 0.0) for j in range(D)])
         held = slice(max(0, i - 29), i + 1)
         g = 2.0 * X[held].T @ (X[held] @ w - y[held]) / (held.stop - held.start)
-        assert model.exact_gap() == pytest.approx(g @ w - sets.L1Ball(2.0).lmo(g).dot(g), abs=1e-9)
+        assert model.exact_gap == pytest.approx(g @ w - sets.L1Ball(2.0).lmo(g).dot(g), abs=1e-9)
         if i == 50:
             copy = codec.loads(codec.dumps(model))
         elif i > 50:
@@ -357,7 +357,7 @@ def test_online_learns_stays_inside_and_is_saved(name, intercept):
             copy.learn_one(sample, bool(label))
             assert copy.weights == model.weights
     assert right / len(y) > 0.72
-    assert model.exact_gap() >= -1e-12
+    assert model.exact_gap >= -1e-12
     with pytest.raises(SampleError, match="feature 'bad' is nan"):
         model.learn_one({"bad": float("nan")}, True)
     assert copy.weights == model.weights

@@ -487,7 +487,7 @@ def test_online_it_is_the_same_algorithm_on_the_last_samples(name, where):
     assert model.violation < 1e-9
     last = slice(20, 30)
     g = 2.0 * X[last].T @ (X[last] @ model._run.weights - y[last]) / 10
-    assert model.exact_gap() == pytest.approx(g @ model._run.weights - constraint.lmo(g).dot(g), abs=1e-9)
+    assert model.exact_gap == pytest.approx(g @ model._run.weights - constraint.lmo(g).dot(g), abs=1e-9)
     assert model.optimizer.n_steps == 600
     assert model.optimizer.n_gradients >= 30 + 20 * sum(min(i + 1, 10) for i in range(30))
     # Of one more sample and a step: literally what the pseudocode does from here.

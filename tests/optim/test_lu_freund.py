@@ -134,7 +134,7 @@ def test_online(algorithm, where, loss):
         np.testing.assert_allclose(model._run.weights, literal.w, rtol=0, atol=1e-10)
         np.testing.assert_allclose(model.gap, literal.gap, rtol=1e-8, atol=1e-9)
     assert model.violation < 1e-12
-    assert model.exact_gap() >= -1e-12
+    assert model.exact_gap >= -1e-12
 
 
 @pytest.mark.parametrize("loss", [river_optim.losses.Log(), river_optim.losses.Squared(), OwnSquared()])

@@ -325,7 +325,7 @@ def test_ofw_forgets_its_samples_beyond_the_cap_and_goes_on_by_recursion(loss, w
         exact.append(model.optimizer.is_exact)
         np.testing.assert_allclose(model._run.weights, oracle.w, rtol=0, atol=1e-10)
     assert exact == [True] * 25 + [False] * 45
-    assert model.exact_gap() is None
+    assert model.exact_gap is None
     assert len(model._run.pool_idx) == 0
 
 
@@ -337,7 +337,7 @@ def test_ofw_knows_the_same_gradient_from_statistics_and_from_samples(where):
         for model in models:
             model.learn_one(as_dict(x), label)
         np.testing.assert_allclose(models[0]._run.weights, models[1]._run.weights, rtol=0, atol=1e-9)
-        assert models[0].exact_gap() == pytest.approx(models[1].exact_gap(), abs=1e-8)
+        assert models[0].exact_gap == pytest.approx(models[1].exact_gap, abs=1e-8)
         assert all(model.optimizer.is_exact for model in models)
 
 
@@ -346,12 +346,12 @@ def test_ofw_lets_its_statistics_go_when_there_are_too_many_features():
     for t in range(20):
         model.learn_one({0: 1.0, 1: t % 2, 2: t % 3}, t % 2)
     assert model.optimizer.is_exact
-    weights, gap = model.weights, model.exact_gap()
+    weights, gap = model.weights, model.exact_gap
     assert gap >= 0.0
     for t in range(200):
         model.learn_one({0: 1.0, 1: t % 2, 2: t % 3, 3: t % 5}, t % 2)
         assert not model.optimizer.is_exact
-        assert model.exact_gap() is None
+        assert model.exact_gap is None
         assert model.violation < 1e-12
     assert model._run.H.size == 0
     assert model.weights[1] > 0.6
@@ -365,7 +365,7 @@ def test_projected_sgd_has_no_gap_and_refuses_a_set_it_cannot_project_on():
     model = FWRegressor(sets.L1Ball(1.0), optim.ProjectedSGD())
     model.learn_one({"a": 1.0}, 1.0)
     assert np.isnan(model.gap)
-    assert model.exact_gap() is None
+    assert model.exact_gap is None
 
 
 def test_counters():

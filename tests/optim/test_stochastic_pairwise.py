@@ -139,7 +139,7 @@ def test_the_gap_is_that_of_the_model():
     g = (r + H * w - b) / 60
     assert model.gap == pytest.approx(g @ w + np.abs(g).max(), rel=1e-9)
     # What the squared loss says of the last samples is exact, but for their diagonal.
-    assert model.exact_gap() == pytest.approx(model.gap, abs=0.3)
+    assert model.exact_gap == pytest.approx(model.gap, abs=0.3)
 
 
 @pytest.mark.parametrize("name", ["memory", "steps"])

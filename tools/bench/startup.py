@@ -41,7 +41,7 @@ USE = """
                 model.predict_proba_one(dict(enumerate(row)))
                 model.learn_one(dict(enumerate(row)), bool(label))
             model.learn_arrays(X, y == 1)
-            model.exact_gap()
+            model.exact_gap
             model.weights
     optim.SFW(batch_size=2).minimize(X, y, constraint=sets.L1Ball(1.0), steps=10, seed=0)
 """

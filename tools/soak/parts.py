@@ -188,10 +188,7 @@ def use_places(held: Any) -> None:
 
 
 class _Watched:
-    gap, violation = 0.5, 0.0
-
-    def exact_gap(self) -> float:
-        return 0.25
+    gap, exact_gap, violation = 0.5, 0.25, 0.0
 
 
 def _monitors() -> list[Any]:

@@ -101,7 +101,7 @@ def _check_weights(model: Any) -> None:
 def use_linear(model: Any) -> None:
     """Learn, predict, look and merge, features and rows known and new, dense and sparse."""
     _check_weights(model)
-    known = str(model), model.gap, model.exact_gap(), model.n_samples, model.cumulative_loss, model.last_sample
+    known = str(model), model.gap, model.exact_gap, model.n_samples, model.cumulative_loss, model.last_sample
     if not all(isinstance(part, (str, float, int, tuple)) for part in known if part is not None):
         raise Wrong(f"reads {known}")
     if not isinstance(model.intercept_, float):
@@ -132,7 +132,7 @@ def use_linear(model: Any) -> None:
         model.predict_arrays(X)
         model.predict_arrays(sparse.csr_array(thin))
     _check_weights(model)
-    known = model.gap, model.exact_gap(), model.n_samples, model.last_sample
+    known = model.gap, model.exact_gap, model.n_samples, model.last_sample
     if model.n_samples:
         merged = model.merged([model])
         merged.weights  # noqa: B018  looked at
