@@ -11,8 +11,7 @@ import os
 from typing import Any
 
 from tools.kafka.broker import RealCluster
-from tools.kafka.cluster import Cluster, MockCluster, RunningCluster
-from tools.kafka.errors import BrokerUnavailable
+from tools.kafka.cluster import BrokerUnavailable, Cluster, MockCluster, RunningCluster
 
 __all__ = ["BrokerUnavailable", "Cluster", "MockCluster", "RealCluster", "RunningCluster", "start_cluster"]
 

@@ -19,8 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tools.kafka import maven
-from tools.kafka.cluster import Cluster
-from tools.kafka.errors import BrokerUnavailable
+from tools.kafka.cluster import BrokerUnavailable, Cluster
 
 __all__ = ["RealCluster"]
 
@@ -28,7 +27,7 @@ _HOST = "127.0.0.1"
 _GRACE = 10.0  # seconds a node has after SIGTERM
 _BROKER_SESSION = 1.5  # seconds after which the controller does without a broker that says nothing
 _QUORUM_FETCH = 2.0  # and the controllers without one that leads them
-_STARTS = 3  # a free port can be taken by somebody else between the look and the use
+_STARTS = 3  # a free port may be taken by another program before it is used
 _LOGGING = """\
 rootLogger.level = WARN
 rootLogger.appenderRef.console.ref = console
@@ -255,7 +254,7 @@ class RealCluster(Cluster):
         return ""
 
     def wait_until_ready(self, timeout: float = 90.0) -> None:
-        """Return when every node is known to the others and answers."""
+        """Return when every node is known to the others and accepts connections."""
         from kafka.errors import KafkaError
 
         deadline = time.monotonic() + timeout
@@ -265,7 +264,7 @@ class RealCluster(Cluster):
                 if process is not None and process.poll() is not None:
                     raise BrokerUnavailable(f"Kafka ended while it started: {self.log(node).strip()[-1000:]}")
             # kafka-python backs off from a port that refuses, so it is asked once all ports are open.
-            waiting_for = [address for address in waiting_for if not _answers(address)]
+            waiting_for = [address for address in waiting_for if not _is_listening(address)]
             if not waiting_for:
                 with (
                     contextlib.suppress(KafkaError),
@@ -293,8 +292,8 @@ def _java() -> str:
     java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
     if java is None:
         raise BrokerUnavailable("Apache Kafka 4 runs on Java 17 or later, and there is no `java` on the PATH")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
-    version = said.partition('version "')[2].partition('"')[0]
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    version = output.partition('version "')[2].partition('"')[0]
     if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < 17:
         raise BrokerUnavailable(
             f"Apache Kafka 4 runs on Java 17 or later, and {java} is {version or 'of unknown version'}"
@@ -303,7 +302,7 @@ def _java() -> str:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on, all different because they are held together."""
+    """Return free ports, all different because they are held together."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -311,7 +310,7 @@ def _free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _answers(address: str) -> bool:
+def _is_listening(address: str) -> bool:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=1.0).close()

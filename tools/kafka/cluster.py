@@ -1,4 +1,4 @@
-"""What every broker offers to those who use it, real or mock or somebody else's."""
+"""The interface of all clusters: real ones, mocks, and those that already run."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ import contextlib
 import time
 from typing import Any, Self
 
-from tools.kafka.errors import BrokerUnavailable
+__all__ = ["BrokerUnavailable", "Cluster", "MockCluster", "RunningCluster"]
 
-__all__ = ["Cluster", "MockCluster", "RunningCluster"]
+
+class BrokerUnavailable(RuntimeError):
+    """No broker can be started here; the message says what is missing."""
 
 
 class Cluster(abc.ABC):
-    """A Kafka cluster that is there while it is entered.
+    """A Kafka cluster that runs for as long as a `with` block lasts.
 
     Attributes
     ----------
     bootstrap
         `host:port`, or several with commas.
     secured
-        The same for the listener that asks for a user and a password, or None where there is none.
+        The same for the listener that requires a user and a password, or None.
     description
-        What it is, in words: tests print it.
+        What it is; tests print it.
     version
         Of the broker, or None where that is not known.
     is_mock
-        True where this is no Kafka but stands in for one: no transactions, no admin, no compaction, every topic has
-        four partitions, comes into being when it is named and stays to the end.
+        Whether this is a mock: it has no transactions, admin requests or compaction; every topic has four partitions,
+        is created when it is named, and cannot be deleted.
     """
 
     bootstrap: str
@@ -38,7 +40,7 @@ class Cluster(abc.ABC):
 
     @property
     def client(self) -> dict[str, Any]:
-        """The settings every kafka-python client needs to speak to it, beyond the address."""
+        """The settings that every kafka-python client needs for it, beyond the address."""
         return {}
 
     @property
@@ -56,7 +58,7 @@ class Cluster(abc.ABC):
         """Create a topic, wait until it can be used, and return its number of partitions.
 
         `settings` are Kafka's topic settings with underscores for dots: `cleanup_policy="compact"`. The mock's topics
-        have four partitions and no settings, whatever is asked for.
+        have four partitions and no settings.
         """
         from kafka.admin import NewTopic
 
@@ -75,7 +77,7 @@ class Cluster(abc.ABC):
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """Let go of the cluster. May be called twice."""
+        """Stop the cluster. May be called twice."""
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +90,7 @@ class Cluster(abc.ABC):
 
 
 class RunningCluster(Cluster):
-    """A cluster that somebody else runs; it is used and left as it was, but for the topics created in it."""
+    """A cluster that already runs; it is left as it was, but for the topics created in it."""
 
     is_mock = False
 
@@ -97,13 +99,13 @@ class RunningCluster(Cluster):
         self.description = f"the Kafka that runs at {bootstrap}"
 
     def stop(self) -> None:
-        """Do nothing: it goes on running."""
+        """Do nothing: the cluster was not started here."""
 
 
 class MockCluster(Cluster):
     """librdkafka's mock cluster: a stand-in inside this process, no Kafka.
 
-    It keeps 5 MiB a partition, gives every topic four partitions, creates a topic when one asks for it, and knows
+    It keeps 5 MiB a partition, gives every topic four partitions, creates a topic when it is requested, and has
     neither transactions nor admin requests.
     """
 
@@ -129,16 +131,16 @@ class MockCluster(Cluster):
 
     @property
     def client(self) -> dict[str, Any]:
-        """The version is stated because the mock's answer about it misleads kafka-python."""
+        """The version is given because the mock's response about it misleads kafka-python."""
         return {"api_version": (2, 3)}
 
     @property
     def consumer(self) -> dict[str, Any]:
-        """Times that suit the mock, which answers at once or not at all."""
+        """Short timeouts: the mock answers at once or not at all."""
         return self.client | {"session_timeout_ms": 1500, "fetch_max_wait_ms": 50}
 
     def create_topic(self, name: str, partitions: int = 1, **settings: str) -> int:
-        """Name the topic, which creates it with four partitions; `partitions` and `settings` cannot be had."""
+        """Request the topic, which creates it with four partitions; `partitions` and `settings` are ignored."""
         deadline = time.monotonic() + 10.0
         while len(self._owner.list_topics(name, timeout=10).topics[name].partitions) < self.partitions:
             if time.monotonic() > deadline:

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.kafka.errors import BrokerUnavailable
+from tools.kafka.cluster import BrokerUnavailable
 
 __all__ = ["KAFKA_VERSION", "classpath"]
 
@@ -25,7 +25,7 @@ _ARTIFACTS = (
     ("org.apache.logging.log4j", "log4j-core", _LOG4J_VERSION),
 )
 _GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
-# A repository that does not answer is told within seconds; one that answers slowly may take its time. Maven 3.8 and
+# A repository that does not respond is reported within seconds; a slow one may take its time. Maven 3.8 and
 # before listen to the wagon's names, Maven 3.9 and later to the resolver's.
 _IMPATIENT = (
     "-Dmaven.wagon.http.connectionTimeout=5000",
@@ -107,10 +107,10 @@ def _resolve(timeout: float) -> str:
         if status is None:
             raise BrokerUnavailable(f"Maven had not fetched Kafka {KAFKA_VERSION} after {timeout:.0f} s")
         if status != 0 or not answer.is_file():
-            said = next((line for line in output.splitlines() if "ERROR" in line), output.strip()[-300:])
-            said = said.removeprefix("[ERROR] ").removesuffix(" -> [Help 1]")
+            error = next((line for line in output.splitlines() if "ERROR" in line), output.strip()[-300:])
+            error = error.removeprefix("[ERROR] ").removesuffix(" -> [Help 1]")
             raise BrokerUnavailable(
-                f"Maven could not fetch Kafka {KAFKA_VERSION} (is its repository in reach?): {said}"
+                f"Maven could not fetch Kafka {KAFKA_VERSION} (is its repository in reach?): {error}"
             )
         return answer.read_text().strip()
 

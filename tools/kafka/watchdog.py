@@ -27,7 +27,7 @@ def _die_with_watchdog() -> None:
 
 
 def main(folder: str, grace: float, command: list[str]) -> int:
-    """Run `command` until it ends or the starter asks for its end; return its exit status."""
+    """Run `command` until it ends or the starter requests its end; return its exit status."""
     # A terminal's Ctrl-C, or a signal meant for the starter's group, must not end the watchdog before its work is done.
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -36,8 +36,8 @@ def main(folder: str, grace: float, command: list[str]) -> int:
     print(child.pid, flush=True)
     starter_died = False
     while child.poll() is None:
-        said, _, _ = select.select([0], [], [], 0.1)
-        if said:
+        requested, _, _ = select.select([0], [], [], 0.1)
+        if requested:
             starter_died = not os.read(0, 64)
             child.terminate()
             try:
