@@ -17,7 +17,7 @@ from fwonline.stream.kafka.co_partitions import GroupPartitions, TimestampAligne
 from fwonline.stream.kafka.compat import committed_offsets, errors, heartbeat
 from fwonline.stream.kafka.identity import partition_name
 from fwonline.stream.kafka.merge_topic import KafkaMergeTopic
-from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, one_of
+from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, ReaderOptions, one_of
 from fwonline.stream.kafka.sinks import KafkaSink
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.records import RecordLayout, listed
@@ -108,15 +108,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
     ) -> None:
         layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
         super().__init__(
-            topics,
-            bootstrap_servers,
-            layout,
-            decode=decode,
-            gaps=gaps,
-            client=client,
-            timeout=timeout,
-            patience=patience,
-            name=name,
+            topics, bootstrap_servers, layout, ReaderOptions(decode, gaps, client, timeout, patience, name)
         )
         if not group:
             raise ValueError("group: expected a name")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from fwonline.stream.kafka.compat import errors, kafka_python, patch_consumer
 from fwonline.stream.kafka.identity import TopicIdentity, messages_at, partition_name
 from fwonline.stream.records import RecordLayout, listed
 
-__all__ = ["POLL", "RECONNECT", "Closed", "KafkaReader", "one_of"]
+__all__ = ["POLL", "RECONNECT", "Closed", "KafkaReader", "ReaderOptions", "one_of"]
 
 # Seconds.
 POLL = 0.2  # the longest wait for messages before the source looks whether it was closed
@@ -30,6 +30,17 @@ _TRIES = 3
 
 class Closed(Exception):
     """The stream was closed while it waited."""
+
+
+class ReaderOptions(NamedTuple):
+    """The parameters of `KafkaSource` that all readers share."""
+
+    decode: Callable[[bytes, tuple], dict] | str | None
+    gaps: str
+    client: Mapping[str, Any] | None
+    timeout: float
+    patience: float
+    name: str | None
 
 
 class KafkaReader:
@@ -48,25 +59,20 @@ class KafkaReader:
         topics: str | Sequence[str],
         bootstrap_servers: str | Sequence[str],
         layout: RecordLayout,
-        *,
-        decode: Callable[[bytes, tuple], dict] | str | None,
-        gaps: str,
-        client: Mapping[str, Any] | None,
-        timeout: float,
-        patience: float,
-        name: str | None,
+        options: ReaderOptions,
     ) -> None:
         self.topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not self.topics:
             raise ValueError("topics: expected at least one")
-        self.client = Client("KafkaConsumer", bootstrap_servers, client)
+        self.client = Client("KafkaConsumer", bootstrap_servers, options.client)
         self.bootstrap_servers = self.client.addresses
         self.layout = layout
-        self.gaps = one_of("gaps", gaps, "error", "allow")
-        self.timeout = timeout
-        self.patience = patience
-        self.name = ",".join(self.topics) if name is None else name
+        self.gaps = one_of("gaps", options.gaps, "error", "allow")
+        self.timeout = options.timeout
+        self.patience = options.patience
+        self.name = ",".join(self.topics) if options.name is None else options.name
         self.n_tombstones = 0
+        decode = options.decode
         self._expected, self._decode = (
             ("", decode) if callable(decode) else _FORMATS[one_of("decode", decode or "json", *_FORMATS)]
         )
@@ -78,7 +84,7 @@ class KafkaReader:
         self._ends: dict[Any, int] = {}
         self._stops: dict[Any, int] | None = None
         self._last_record: Any = None
-        self._identity = TopicIdentity(gaps, self._remedy)
+        self._identity = TopicIdentity(self.gaps, self._remedy)
         self._confirmed = -math.inf  # when the topics' ids were checked
         self._consumer: Any = None
         self._metadata: Any = None  # the `Metadata` of the consumer

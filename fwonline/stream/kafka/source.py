@@ -12,7 +12,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
 from fwonline.stream.kafka.compat import errors
-from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, one_of
+from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, ReaderOptions, one_of
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["KafkaSource"]
@@ -130,15 +130,7 @@ class KafkaSource(KafkaReader, Source):
     ) -> None:
         layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
         super().__init__(
-            topics,
-            bootstrap_servers,
-            layout,
-            decode=decode,
-            gaps=gaps,
-            client=client,
-            timeout=timeout,
-            patience=patience,
-            name=name,
+            topics, bootstrap_servers, layout, ReaderOptions(decode, gaps, client, timeout, patience, name)
         )
         self.partitions = None if partitions is None else frozenset(partitions)
         self.start = one_of("start", start, "earliest", "latest")
