@@ -69,13 +69,7 @@ class Simulator(base.SyntheticDataset):
         return self.iter_from(0)
 
     def iter_from(self, n: int) -> Iterator[tuple[dict, Any]]:
-        """Iterate from sample `n` on, without drawing those before it (but for the ones in the same chunk).
-
-        Parameters
-        ----------
-        n
-            How many samples to leave out, at least 0.
-        """
+        """Iterate from sample `n` on, without drawing those before it (but for the ones in the same chunk)."""
         require(n >= 0, f"a stream starts at sample 0, not at {n}")
         first, skip = divmod(n, self._rows)
         chunks = (samples(X, y, self._keys) for X, y in self._chunks(first))
@@ -84,16 +78,8 @@ class Simulator(base.SyntheticDataset):
     def to_arrays(self, n: int) -> tuple[Any, np.ndarray | None]:
         """Return the first `n` samples as arrays: the same numbers as the iteration gives.
 
-        Parameters
-        ----------
-        n
-            How many samples, at least 1.
-
-        Returns
-        -------
-        tuple
-            `X` of shape (n, n_features), dense or CSR as the stream is, and `y` of shape (n,), None where the stream
-            has no target. Labels are booleans.
+        `X` has shape (n, n_features), dense or CSR as the stream is, and `y` shape (n,), or is None if the stream has
+        no target. Labels are booleans.
         """
         require(n >= 1, f"at least 1 sample must be asked for, not {n}")
         parts = list(itertools.islice(self._chunks(0), -(-n // self._rows)))

@@ -133,18 +133,7 @@ class SparseLinear(DriftingSimulator):
         return weights * (self.radius / np.abs(weights).sum())
 
     def true_weights(self, t: int) -> np.ndarray:
-        """Return the weights that made sample `t`.
-
-        Parameters
-        ----------
-        t
-            Number of the sample, from 0.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n_features,): the weight of feature `j` at place `j`.
-        """
+        """Return the weights that made sample `t`, counted from 0: of shape (n_features,)."""
         require(t >= 0, f"samples are counted from 0, not from {t}")
         k, old_part = (part[0] for part in self._phases(np.array([t])))
         weights = self._concept(k)

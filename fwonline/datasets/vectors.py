@@ -87,13 +87,7 @@ class BlockCovariance(DriftingSimulator):
         return self.covariance_at(0)
 
     def covariance_at(self, t: int) -> np.ndarray:
-        """Return the true covariance that sample `t`, counted from 0, is drawn from.
-
-        Parameters
-        ----------
-        t
-            The sample, at least 0.
-        """
+        """Return the true covariance that sample `t`, counted from 0, is drawn from."""
         require(t >= 0, f"samples are counted from 0, not from {t}")
         k, old_part = (part[0] for part in self._phases(np.array([t])))
         total = self.noise**2 * np.eye(self.n_features)

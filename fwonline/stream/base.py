@@ -279,12 +279,7 @@ class Sink(abc.ABC):
 def as_source(obj: Any, name: str | None = None) -> Source:
     """Return `obj` itself if it is a `Source`, else an `IterableSource` over its `(x, y)` pairs.
 
-    Parameters
-    ----------
-    obj
-        A source, a river dataset, or any iterable of `(x, y)` pairs.
-    name
-        The iterable's name in messages.
+    `name` is the iterable's name in messages.
 
     Examples
     --------

@@ -107,9 +107,8 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         name: str | None = None,
     ) -> None:
         layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
-        super().__init__(
-            topics, bootstrap_servers, layout, ReaderOptions(decode, gaps, client, timeout, patience, name)
-        )
+        options = ReaderOptions(decode, gaps, client, timeout, patience, name)
+        super().__init__(topics, bootstrap_servers, layout, options)
         if not group:
             raise ValueError("group: expected a name")
         if "partition_assignment_strategy" in (client or {}):

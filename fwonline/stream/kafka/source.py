@@ -129,9 +129,8 @@ class KafkaSource(KafkaReader, Source):
         name: str | None = None,
     ) -> None:
         layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
-        super().__init__(
-            topics, bootstrap_servers, layout, ReaderOptions(decode, gaps, client, timeout, patience, name)
-        )
+        options = ReaderOptions(decode, gaps, client, timeout, patience, name)
+        super().__init__(topics, bootstrap_servers, layout, options)
         self.partitions = None if partitions is None else frozenset(partitions)
         self.start = one_of("start", start, "earliest", "latest")
         self.end = one_of("end", end, "never", "latest")
