@@ -9,6 +9,7 @@ import numpy as np
 
 from fwonline import _loaded, sets
 from fwonline._kernels import lowrank
+from fwonline._kernels.direct import Direct
 from fwonline._kernels.room import check_room, longer, wider
 from fwonline.optim.schedules import STOCHASTIC, momentum
 from fwonline.reco._base import MOST_RADIUS, Iterate
@@ -29,6 +30,8 @@ __all__ = ["Dense"]
 _TOLERANCE = 0.01
 # A radius that is not given: the nuclear norm of a constant matrix as large as the ratings, and half as much again.
 _ROOM_FOR_MORE = 1.5
+
+_move_dense = Direct(lowrank.move_dense)
 
 
 class Dense(Iterate):
@@ -86,8 +89,8 @@ class Dense(Iterate):
         known = lowrank.Rows(ratings.starts, ratings.cols, self.d)
         while True:
             move = lowrank.Move(self.keep, self.weight, self.u, self.v)
-            along, outside = lowrank.move_dense(
-                self.x, move, problem.box(of_box), self.oracle.unit, known, self._gathered
+            along, outside = _move_dense(
+                Oracle.precision, self.x, move, problem.box(of_box), self.oracle.unit, known, self._gathered
             )
             self.keep, self.weight = 1.0, 0.0
             if self.oracle.takes(of_box * math.sqrt(outside) + math.sqrt(square)):

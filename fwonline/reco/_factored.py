@@ -9,6 +9,7 @@ import numpy as np
 
 from fwonline import _loaded, sets
 from fwonline._kernels import lowrank
+from fwonline._kernels.direct import Direct
 from fwonline._kernels.layout import LARGEST
 from fwonline._kernels.room import longer, wider
 from fwonline.optim.schedules import EXACT
@@ -38,6 +39,8 @@ _FORGET = 0.9
 _LEAST_SCALE = 1e-30
 # The square roots of a compaction leave columns that matter little this much too long.
 _MOST_LENGTH = 4.0
+
+_gradient = Direct(lowrank.gradient)
 
 
 class Factored(Iterate):
@@ -76,8 +79,8 @@ class Factored(Iterate):
         k = self.steps + 1
         eta, of_box = EXACT.eta(k), problem.has_box / EXACT.beta(k, problem.beta0)
         while True:
-            inner, self.loss, left_over, steepness = lowrank.gradient(
-                ratings.held, self.fit, count, ratings.mean, ratings.of_names,
+            inner, self.loss, left_over, steepness = _gradient(
+                Oracle.precision, ratings.held, self.fit, count, ratings.mean, ratings.of_names,
                 problem.box(of_box), self.oracle.unit, self._g,
             )  # fmt: skip
             if self.oracle.takes(math.sqrt(steepness)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import lowrank
+from fwonline._kernels.direct import Direct
 from fwonline._kernels.lanczos import Space
 
 if typing.TYPE_CHECKING:
@@ -23,6 +24,8 @@ _LEAST_UNIT = 1e-250
 _BASIS = 40
 _MOST_PRODUCTS = 400
 _NOISE = 0.5
+
+_leading_pair = Direct(lowrank.leading_pair)
 
 
 class Oracle:
@@ -86,8 +89,8 @@ class Oracle:
         basis = self._space.basis
         basis[0, :n] = start / math.sqrt(start @ start)
         loose = loose._replace(values=loose.values.astype(self.precision))
-        square, residual, products = lowrank.leading_pair(
-            gathered, loose, m, n, self._space, self._lefts, tol, _MOST_PRODUCTS
+        square, residual, products = _leading_pair(
+            self.precision, gathered, loose, m, n, self._space, self._lefts, tol, _MOST_PRODUCTS
         )
         self.products += products
         self.error = (math.sqrt(square + residual) - math.sqrt(square)) / self.unit

@@ -28,7 +28,7 @@ _MOST_BIAS = 1e6 * LARGEST
 # Ratings are put into the order of rows once more than one in so many came since they last were.
 _MOST_LATE = 8
 
-_enter = Direct(lowrank.enter)
+_enter, _bias_sweep = Direct(lowrank.enter), Direct(lowrank.bias_sweep)
 
 
 class Index:
@@ -183,7 +183,7 @@ class Ratings:
         """Fit the biases anew to all ratings, once over."""
         m, n = self.shape
         kept = lowrank.Biases(self.of_user[:m], self.of_item[:n], self.n_user[:m], self.n_item[:n])
-        lowrank.bias_sweep(self.starts, self.held, self.count, self.mean, kept, DAMPING)
+        _bias_sweep(None, self.starts, self.held, self.count, self.mean, kept, DAMPING)
 
     def bias(self, row: int | None, col: int | None) -> float:
         """Mean and biases; what is not known has none."""
