@@ -97,7 +97,7 @@ def test_each_point_of_the_stream_is_as_likely_to_be_held():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 2), min_size=10, max_size=60), st.integers(1, 30))
 def test_the_matrix_of_a_merge_meets_all_constraints(method, owners, values):
     rng = np.random.default_rng(values)

@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fwonline.checkpoint import codec
@@ -124,6 +124,7 @@ def test_the_papers_gradient_estimate_stays_that_of_the_estimate():
     np.testing.assert_allclose(whole._state.m[:36], expected, atol=1e-10)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 2), min_size=3, max_size=60),
     st.floats(0.1, 10.0),

@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fwonline import cluster, datasets, reco, sets
@@ -158,6 +158,7 @@ def test_the_merge_is_better_than_the_parts_and_than_an_even_mean(division):
     assert ours < 0.8 * min(map(error, each))
 
 
+@settings(deadline=None)  # a kernel may be compiled, or loaded, by the first example
 @given(st.lists(st.integers(0, 2), min_size=40, max_size=120), st.sampled_from(METHODS), st.floats(1.0, 100.0))
 def test_a_merge_stays_in_the_set(owners, method, radius):
     rng = np.random.default_rng(len(owners))
