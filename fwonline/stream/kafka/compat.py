@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
+import importlib
 import logging
 import re
 import time
@@ -30,8 +30,10 @@ __all__ = [
     "patch_consumer",
 ]
 
-#: The module `kafka.errors`, if kafka-python is installed: else `kafka_python` raises before it is needed.
-errors: Any = importlib.import_module("kafka.errors") if importlib.util.find_spec("kafka") else None
+#: The module `kafka.errors`; None without kafka-python, when `kafka_python` raises before it is needed.
+errors: Any = None
+with contextlib.suppress(ImportError):
+    errors = importlib.import_module("kafka.errors")
 _FIRST, _BEFORE = (3, 0, 11), (3, 1)
 _POLL_INTERVAL = 0.1  # seconds between two tries to reach a broker that is away
 
