@@ -1,8 +1,7 @@
-"""What an object that came from a file is asked before any method, or any compiled function, relies on it.
+"""Checks of objects from a file, before any method or compiled function relies on them.
 
-A class with arrays has a method `_check_loaded`, made of these, which the reader of checkpoints calls once every object
-of the file is filled: see `fwonline.checkpoint.decoder`. Each raises a CheckpointError that names the class and the
-attribute.
+A class with arrays has a method `_check_loaded`, made of these, which `fwonline.checkpoint.decoder` calls when every
+object of the file is filled. Each raises a CheckpointError that names the class and the attribute.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ MOST = 1 << 52
 
 
 def fail(owner: object, name: str, expected: str, found: object = None) -> typing.NoReturn:
-    """Refuse an attribute, or what a few say together. Raises CheckpointError."""
+    """Raise CheckpointError about an attribute."""
     shown = f", found {_shown(found)}" if found is not None else ""
     raise CheckpointError(f"the checkpoint's {type(owner).__qualname__}.{name}: expected {expected}{shown}")
 
@@ -70,7 +69,7 @@ def _shown(found: object) -> str:
 
 
 def require(owner: object, name: str, is_good: object, expected: str) -> None:
-    """See that what is known of an attribute holds."""
+    """Check a condition of an attribute."""
     if not is_good:
         fail(owner, name, expected)
 
@@ -220,7 +219,7 @@ def claims() -> Iterator[None]:
 
 
 def claim(owner: object, *names: str) -> None:
-    """See that no other object of the file has these parts too, whose sizes would change behind its back."""
+    """Check that no other object of the file shares these parts: it could change their sizes."""
     if (claimed := _claimed.get()) is None:
         return
     for name in names:
@@ -229,9 +228,9 @@ def claim(owner: object, *names: str) -> None:
 
 
 def like(owner: object, fresh: object, *same: str) -> None:
-    """See that an object has the attributes of one just made, and the same values in some of them.
+    """Check that an object has the attributes of a new one, and in those of `same` equal values.
 
-    An attribute that the class has and that its instances do not set would stand in the way of the class's.
+    An attribute of the class that instances do not set must not be hidden by one of the object.
     """
     for name in vars(fresh):
         _attribute(owner, name)
@@ -249,7 +248,7 @@ _MOST_ROWS = 2000
 
 
 def positive_semidefinite(owner: object, name: str, packed: NDArray[typing.Any], n: int, rounding: float) -> None:
-    """See that the n rows of a packed triangle are those of a positive semidefinite matrix, up to rounding."""
+    """Check that a packed triangle of n rows is that of a positive semidefinite matrix, up to rounding."""
     ends = np.arange(1, n + 1)
     diagonal = packed[ends * (ends + 1) // 2 - 1].astype(np.float64)
     largest = float(diagonal.max(initial=0.0))
@@ -342,16 +341,15 @@ def renewed(owner: typing.Any) -> None:
 
 
 def alike(owner: typing.Any, fresh: typing.Any, *apart: str) -> None:
-    """See that attributes are of the types, and arrays of the forms, of those that a new object has.
+    """Check that attributes have the types, and arrays the types and dimensions, of those of a new object.
 
-    Others are removed: an attribute may stand before a method of that name. Those `apart` are for the caller to see to;
-    one that a version before did not have yet has a default of the class.
+    Other attributes are removed: one could hide a method of its name. Those in `apart` are for the caller to check.
     """
-    mine, theirs = vars(owner), vars(fresh)
-    for name in mine.keys() - theirs.keys() - set(apart):
-        del mine[name]
-    for name, like in theirs.items():
-        if name in apart or (name not in mine and hasattr(type(owner), name)):
+    found, expected = vars(owner), vars(fresh)
+    for name in found.keys() - expected.keys() - set(apart):
+        del found[name]
+    for name, like in expected.items():
+        if name in apart:
             continue
         if isinstance(like, np.ndarray):
             array(owner, name, like.dtype, (None,) * like.ndim, finite=False)
@@ -376,7 +374,7 @@ _NAMES = (
 
 
 def names(owner: object, name: str, values: Iterable[typing.Any]) -> None:
-    """See that names are different ones, each equal to itself and to nothing strange.
+    """Check that names are all different, and of types that compare by value.
 
     Raises CheckpointError where they are not.
     """

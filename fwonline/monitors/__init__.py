@@ -1,4 +1,4 @@
-"""Monitors: what a model's watcher reads, with the loop or without it."""
+"""Monitors: numbers about a model while it learns, in a loop or without one."""
 
 from fwonline.monitors.base import Monitor
 from fwonline.monitors.feasibility import Feasibility

@@ -1,4 +1,4 @@
-"""What a monitor is: it watches a model learn and says a few numbers about it."""
+"""The base class of monitors, which watch a model learn and return a few numbers about it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Monitor", "final_estimator"]
 class Monitor(base.Base, abc.ABC):
     """Watches a model learn, one sample at a time.
 
-    The loop tells every monitor of each sample after it was learned. Without the loop, call `update` likewise; a
-    monitor says which of the arguments it reads.
+    The loop calls `update` for each sample after it was learned; without the loop, call it likewise. The documentation
+    of a monitor lists the arguments that it reads.
 
     Monitors clone, pickle and go into checkpoints as every part of river does. They change neither model nor sample.
     """
@@ -42,19 +42,13 @@ class Monitor(base.Base, abc.ABC):
 
     @abc.abstractmethod
     def get(self) -> dict[str, Any]:
-        """Return what is known by now: a flat dict as JSON can hold it, always with the same keys.
-
-        What is not known yet is None.
-        """
+        """Return the values: a flat dict as JSON can hold it, always with the same keys; None where not known yet."""
 
     def finish(self) -> None:
-        """Do what was put off, for a stream that has ended: the next `get` tells of all samples."""
+        """Do what was postponed: the stream has ended, and the next `get` is about all samples."""
 
     def _check_loaded(self) -> None:
-        """See that what a file says is what a monitor of these parameters could have counted.
-
-        Numbers and None are looked at here; a monitor that holds more looks at that itself.
-        """
+        """Check that a monitor of these parameters could have these numbers; subclasses check the rest."""
         if not type(self).__module__.startswith("fwonline."):
             return
         fresh = _loaded.rebuilt(self)
@@ -94,7 +88,7 @@ def final_estimator(model: Any) -> Any:
 
 
 def exposed(monitor: Monitor, model: Any, attribute: str) -> Any:
-    """What the estimator exposes under that name, with a clear word where it does not."""
+    """An attribute of the estimator. Raises TypeError with the monitor's name where there is none."""
     if model is None:
         name = type(monitor).__name__
         raise TypeError(f"{name} reads its numbers from the model: call update(model=model)")

@@ -1,4 +1,4 @@
-"""Whether a model keeps its promise to stay inside its set."""
+"""How far a model is outside its constraint set."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Feasibility"]
 class Feasibility(Monitor):
     """How far the parameters lie outside the constraint set: 0 inside, a distance outside.
 
-    Reads `model`, of which it asks the `violation`. That costs the dimension rather than the non-zeros of a sample on
-    most sets, so it is asked for every `every` samples, the first among them.
+    Reads `model.violation`. On most sets that costs the dimension rather than the non-zeros of a sample, so it is read
+    every `every` samples, beginning with the first.
 
     Parameters
     ----------

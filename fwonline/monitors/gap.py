@@ -1,4 +1,4 @@
-"""The Frank-Wolfe gap: how much a linear model of the objective says is left to gain."""
+"""The Frank-Wolfe gap of a model, estimated and exact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Gap(Monitor):
 
     F is the mean loss over the samples remembered: by the optimizer, or by this monitor (the last 1,000) where the
     optimizer keeps none (but for models with `max_names`, of which nothing is known then). Where F is convex, $g$
-    bounds from above how far $F(w)$ is from the least value on the set. Three things are told apart:
+    bounds from above how far $F(w)$ is from the least value on the set. There are three values:
 
     - `gap_estimate`: $\hat g = \max_s \langle d, w - s \rangle$ with the optimizer's own estimate $d$ of the gradient,
       as the last step had it; its mean and its exponentially weighted mean come along. It is **no bound**, neither from

@@ -1,4 +1,4 @@
-"""Regret: what a learner lost by not knowing the stream beforehand."""
+"""Regret: the loss of a learner beyond that of the best fixed point."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Regret"]
 _FIRST = 64  # samples before the first evaluation
 _FOLD = 1 << 18  # numbers kept, beyond which samples of few features become sums of products
 _ROUNDING = 1e-9  # of sums of products
-_FEW = 512  # features that are few
+_MOST_SUMMED = 512  # features, for sums of products to begin
 
 
 class Regret(Monitor):
@@ -38,8 +38,8 @@ class Regret(Monitor):
     are the model's. A play is the prediction right before its sample is learned. An intercept is part of the plays but
     not of the fixed points. With anything else, give `loss` and `constraint`: then a sample is `x`, a dict of numbers,
     and its play `y_pred`, a number on the scale of $\langle x, w \rangle$ (for log loss and its kin the margin, not the
-    probability). Samples without a play or a target are no rounds, and neither are samples that the model learned
-    without the monitor being told.
+    probability). Samples without a play or a target are not counted, nor are samples that the model learned without a
+    call of `update`.
 
     Evaluations are at samples 64, 64 `growth`, 64 `growth`^2, ..., each starting from the fixed point of the one before
     and taking at most `max_iter` iterations, so that all of them together cost O(`max_iter`) passes over the stream at
@@ -156,7 +156,7 @@ class Regret(Monitor):
         self._check_result(size)
 
     def _check_asked(self) -> None:
-        """See that loss and set are what plays can be measured against, those that were given where they were."""
+        """Check the loss and the set: those of the parameters, where they were given."""
         if self._asked is None:
             _loaded.require(self, "_asked", not self._n, "loss and set of the samples")
             return
@@ -190,7 +190,7 @@ class Regret(Monitor):
         if not self._complete:
             return
         if sample is not None:
-            self._ask(estimator.fitted_loss, estimator.constraint)
+            self._choose(estimator.fitted_loss, estimator.constraint)
             names = getattr(estimator, "last_names", None)
             self._d = max(self._d, int(sample.n_features) if names is None else self._known(names))
             indices = sample.indices if names is None else [self._features[name] for name in names]
@@ -198,7 +198,7 @@ class Regret(Monitor):
         elif hasattr(estimator, "last_sample") or y_true is None or y_pred is None:
             return
         else:
-            self._ask(None, None)
+            self._choose(None, None)
             self._append_dict(x, y_true, y_pred)
         self._n += 1
         if self._rows.nnz >= _FOLD or self._rows.nnz >= self.max_values:
@@ -208,15 +208,15 @@ class Regret(Monitor):
             while self._next <= self._n:
                 self._next = math.ceil(self._next * self.growth)
 
-    def _ask(self, loss: Any, constraint: ConvexSet | None) -> None:
-        """Settle against what the plays are measured; the first sample decides."""
+    def _choose(self, loss: Any, constraint: ConvexSet | None) -> None:
+        """Choose the loss and the set at the first sample."""
         if self._asked is None:
             loss = loss if self.loss is None else self.loss
             constraint = constraint if self.constraint is None else self.constraint
             if loss is None or constraint is None:
-                raise TypeError("Regret needs a loss and a constraint where the model has none to say")
+                raise TypeError("Regret needs a loss and a constraint where the model has none")
             if isinstance(loss, MultiClassLoss):
-                raise TypeError(f"Regret compares models of one score a sample; {loss} speaks of one for each class")
+                raise TypeError(f"Regret compares models of one score a sample; {loss} has one for each class")
             self._asked = loss, constraint
 
     def _append_dict(self, x: dict | None, y_true: Any, y_pred: Any) -> None:
@@ -243,10 +243,12 @@ class Regret(Monitor):
         return len(self._features)
 
     def _make_room(self) -> None:
-        """Turn samples into sums where that says the same, or else stop when too much is kept."""
+        """Replace samples by sums of products where they suffice; else stop when too much is kept."""
         assert self._asked is not None
         d = self._dimension()
-        if type(self._asked[0]) is Squared and d <= (_FEW if self._sums is None else math.isqrt(self.max_values)):
+        if type(self._asked[0]) is Squared and d <= (
+            _MOST_SUMMED if self._sums is None else math.isqrt(self.max_values)
+        ):
             if self._sums is None:
                 self._sums = _Sums()
             self._sums.add(self._rows, d)

@@ -1,4 +1,4 @@
-"""How fast samples go by."""
+"""Samples a second."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Throughput"]
 class Throughput(Monitor):
     """Samples a second, since the start and of late.
 
-    The clock runs from the first sample to the last, and stands still between a checkpoint and the run that takes it
-    up. Reads nothing but the clock.
+    Time is counted from the first sample to the last, without the time between a checkpoint and the run that goes on
+    from it. Reads the clock only.
 
     Parameters
     ----------
