@@ -25,7 +25,8 @@ def lowest_eigenvectors(
     eigenvalue then lies that close to each theta. Blocks of `count` columns find eigenvalues of multiplicity up to
     `count`.
 
-    This is not `scipy.sparse.linalg.eigsh` because that stops relative to the eigenvalue sought, which near zero is
+    :mod:`fwonline._kernels.lanczos` says why there is a compiled one beside it. This is not
+    `scipy.sparse.linalg.eigsh` because that stops relative to the eigenvalue sought, which near zero is
     never, and because its single start vector may miss eigenvalues that repeat.
 
     A start that is an eigenvector would never see the others, so a little of a fixed random block is mixed into it: the

@@ -67,9 +67,10 @@ class Atom(abc.ABC):
         """See that what is stored are entries of the point."""
 
     @property
-    @abc.abstractmethod
     def nnz(self) -> int:
         """How many entries are stored, hence what `dot` and `add_to` cost."""
+        parts = (getattr(self, name) for name in self.__slots__)
+        return sum(part.size for part in parts if isinstance(part, np.ndarray))
 
     @abc.abstractmethod
     def dot(self, g: Any) -> float:
@@ -164,10 +165,6 @@ class ZeroAtom(Atom):
 
     __slots__ = ()
 
-    @property
-    def nnz(self) -> int:
-        return 0
-
     def dot(self, g: Any) -> float:
         return 0.0
 
@@ -190,10 +187,6 @@ class DenseAtom(Atom):
         super().__init__(values.shape)
         values.flags.writeable = False
         self.values = values
-
-    @property
-    def nnz(self) -> int:
-        return self.values.size
 
     def dot(self, g: Array) -> float:
         return float(np.vdot(self.values, g))
@@ -293,10 +286,6 @@ class RankOneAtom(Atom):
         self.u = u
         self.v = v
 
-    @property
-    def nnz(self) -> int:
-        return self.u.size + self.v.size
-
     def dot(self, g: Any) -> float:
         return self.sigma * float(self.u @ (g @ self.v))
 
@@ -325,10 +314,6 @@ class ProjectorAtom(Atom):
         super().__init__((vectors.shape[0], vectors.shape[0]))
         vectors.flags.writeable = False
         self.vectors = vectors
-
-    @property
-    def nnz(self) -> int:
-        return self.vectors.size
 
     def dot(self, g: Any) -> float:
         return float(np.vdot(self.vectors, g @ self.vectors))
