@@ -25,31 +25,6 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "MOST",
-    "alike",
-    "array",
-    "choice",
-    "claim",
-    "claims",
-    "count",
-    "fail",
-    "generator",
-    "instance",
-    "is_own",
-    "kind",
-    "like",
-    "maybe_real",
-    "names",
-    "owned",
-    "parameters_of",
-    "positive_semidefinite",
-    "real",
-    "rebuilt",
-    "renewed",
-    "require",
-]
-
 # Counters stay below: they are exact as floats, and no sum of a few of them leaves an int64.
 MOST = 1 << 52
 

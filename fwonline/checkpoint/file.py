@@ -54,7 +54,7 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
-        self._is_begun = False  # from then on the folder is there, or somebody took it away
+        self._is_begun = False  # from then on a missing folder was removed
 
     def __repr__(self) -> str:
         return f"Checkpoint({str(self.path)!r})"
@@ -74,7 +74,7 @@ class Checkpoint:
         Raises
         ------
         CheckpointError
-            When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses; the files are as before.
+            When `state` holds what no checkpoint can (see `codec.dumps`) or cannot be written; the files are as before.
         """
         if self._is_begun and not self.path.parent.is_dir():
             raise CheckpointError(f"{self.path}: cannot write the checkpoint: its folder has disappeared")
@@ -120,12 +120,8 @@ class Checkpoint:
 def write(path: Path, state: Any, before: Callable[[], None] = lambda: None) -> str:
     """Write `state` into the file, which is whole or as before, and return its checksum in hexadecimal.
 
-    `before` is called when all is on the disk but the name.
-
-    Raises
-    ------
-    CheckpointError
-        When `state` holds what no checkpoint can (see `codec.dumps`) or the disk refuses.
+    `before` is called when all is on the disk but the name. Raises CheckpointError when `state` holds what no
+    checkpoint can (see `codec.dumps`) or the file cannot be written.
     """
     parts = codec.encode(state)
     header = _MAGIC + FORMAT.to_bytes(2, "little") + sum(map(len, parts)).to_bytes(8, "little")
@@ -154,10 +150,8 @@ def write(path: Path, state: Any, before: Callable[[], None] = lambda: None) -> 
 def read(path: Path, into: Any = None, checksum: str | None = None) -> Any:
     """Return the state in the file, filling `into` as `codec.loads` does.
 
-    Raises
-    ------
-    CheckpointError
-        When the file cannot be read, is damaged, has another checksum than the one given, or holds what is not allowed.
+    Raises CheckpointError when the file cannot be read, is damaged, has another checksum than the one given, or holds
+    what is not allowed.
     """
     try:
         data = memoryview(path.read_bytes())

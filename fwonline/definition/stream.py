@@ -103,10 +103,7 @@ class StreamDefinition:
         observers
             As for `GroupLoop`.
 
-        Raises
-        ------
-        DefinitionError
-            As `build` does, and when the definition describes no worker.
+        Raises DefinitionError as `build` does, and when the definition describes no worker.
         """
         if not self.is_shared:
             raise DefinitionError(f"{self.path}: expected a table [group]: this definition is of a run on its own")
@@ -153,10 +150,7 @@ class StreamDefinition:
         output, shared
             The folders of `build_worker`, where they are known: then what is to be written outside them is refused.
 
-        Raises
-        ------
-        DefinitionError
-            As `build` does.
+        Raises DefinitionError as `build` does.
         """
         self._builder(output, shared).build()
 

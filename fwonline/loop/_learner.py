@@ -141,11 +141,9 @@ class Learner:
                     learned = counts.add(n, learned)
                     now = time.perf_counter()
                     step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
-                    seen = now
-                    next_look = look(n, now)
+                    seen, tick = now, min(n + step, look(n, now), limit)
                     if n >= limit:
                         break
-                    tick = min(n + step, next_look, limit)
                 if stop.requested:
                     break
                 stop.waiting = True

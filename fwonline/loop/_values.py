@@ -13,18 +13,6 @@ import numpy as np
 from fwonline._kernels.layout import LARGEST
 from fwonline.exceptions import SampleError
 
-__all__ = [
-    "Refusal",
-    "check_time",
-    "is_finite",
-    "is_hashable",
-    "is_number",
-    "numbers_in",
-    "shown",
-    "type_name",
-    "wrong",
-]
-
 
 class Refusal(SampleError):
     """A sample that is rejected before the model gets it; `reason` is the word under which it is counted."""

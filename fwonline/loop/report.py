@@ -51,22 +51,18 @@ class Counts:
 
 @dataclass(frozen=True)
 class Start:
-    """What is known before the first sample.
+    """What is known before the first sample: the names of source and model, and where the run starts.
 
     Parameters
     ----------
-    source
-        The name of the source.
-    model
-        The model on one line.
+    source, model
+        The name of the source, and the model on one line.
     length
         How many items the source has from its very start, or None where that is not known.
-    n
-        Items that earlier runs of the same checkpoint took from the source; 0 for a new run.
+    n, position
+        Items that earlier runs of the same checkpoint took from the source, and the position behind them.
     resumed_from
         The checkpoint file from which the run goes on, or None for a new run.
-    position
-        Where in the source the run starts.
     """
 
     source: str

@@ -127,13 +127,7 @@ class MergedModel:
         return True
 
     def _loaded(self, document: bytes) -> Any:
-        """Return the model of a document.
-
-        Raises
-        ------
-        CheckpointError
-            When it is none, or is of another kind than the others.
-        """
+        """Return the model of a document. Raises CheckpointError when it is none, or of another kind."""
         model = codec.loads(document)
         if not hasattr(type(model), "learn_one"):
             raise CheckpointError(f"expected a model, found {type(model).__name__}")

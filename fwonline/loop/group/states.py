@@ -73,23 +73,9 @@ class PartitionStates:
             return []
 
     def write(self, partition: str, generation: int, offset: int, state: Any) -> str:
-        """Write a state into a new file and return its note.
+        """Write the state at an offset (`CommittedOffsets.total_offset`) into a new file and return its note.
 
-        Parameters
-        ----------
-        partition
-            `topic[0]`.
-        generation
-            The group's generation in which it is written.
-        offset
-            Where the partition stands: `CommittedOffsets.offset`.
-        state
-            What to write.
-
-        Raises
-        ------
-        CheckpointError
-            When it holds what no checkpoint can, or the disk refuses.
+        Raises CheckpointError when it holds what no checkpoint can, or cannot be written.
         """
         if self._is_begun and not self.path.is_dir():
             raise CheckpointError(f"{self.path}: cannot write the state of {partition}: the folder has disappeared")
@@ -100,10 +86,7 @@ class PartitionStates:
     def read(self, partition: str, note: str, into: Any = None) -> Any:
         """Return exactly the state that `note` names, filling `into` as `codec.loads` does.
 
-        Raises
-        ------
-        CheckpointError
-            When the note names no state, or the file is missing, damaged or another one.
+        Raises CheckpointError when the note names no state, or the file is missing, damaged or another one.
         """
         return file.read(self._file(partition, note), into, self._parsed(partition, note)["checksum"])
 
@@ -138,37 +121,19 @@ class PartitionStates:
         return _NEW_AT.fullmatch(note) is not None
 
     def check_beginning(self, partition: str, note: str, offsets: Mapping[str, int]) -> None:
-        """Check that a partition of which nothing was learned is where it began.
-
-        Raises
-        ------
-        CheckpointError
-            When the note was committed with other offsets.
-        """
+        """Raise CheckpointError where the note of a partition's beginning was committed with other offsets."""
         if note != self.beginning(offsets):
             raise _moved(partition, offsets, note.removeprefix(_NEW).strip())
 
     def check_position(self, partition: str, state: Any, offsets: Mapping[str, int]) -> None:
-        """Check that a state is of exactly the offsets that the group has for the partition.
-
-        Raises
-        ------
-        CheckpointError
-            When it is of others: its note was committed with an offset that is not its own.
-        """
+        """Raise CheckpointError where a state is not of the offsets that the group has committed with its note."""
         position = state["position"]
         if position != dict(offsets):
             of = ", ".join(map(str, position.values())) if isinstance(position, dict) else repr(position)
             raise _moved(partition, offsets, of)
 
     def begin(self, partition: str) -> None:
-        """Check that nothing was learned of a partition for which the group has no offset.
-
-        Raises
-        ------
-        CheckpointError
-            When there are states: the group has lost its offsets, and which state is valid is not known.
-        """
+        """Raise CheckpointError where there are states of a partition without a committed offset: offsets were lost."""
         if files := self.files(partition):
             raise CheckpointError(
                 f"{partition}: the group {self.group!r} has no offset there, and {files[0].parent} holds {len(files)} "
