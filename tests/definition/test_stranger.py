@@ -143,7 +143,7 @@ def secret(monkeypatch):
 @pytest.mark.usefixtures("secret")
 def test_a_secret_is_read_under_client_and_kept_as_a_reference(load):
     source = load(KAFKA % 'client = { sasl_plain_password = "${SECRET}", client_id = "a-${HOST}" }').build().source
-    assert source.client.given == {"sasl_plain_password": {"env": "SECRET"}, "client_id": "a-broker.example:9092"}
+    assert source.client.settings == {"sasl_plain_password": {"env": "SECRET"}, "client_id": "a-broker.example:9092"}
     assert source.client.resolved()["sasl_plain_password"] == "hunter2"
     assert source.client.hide("it is hunter2") == "it is ***"
 

@@ -104,7 +104,7 @@ def restless(monkeypatch):
     monkeypatch.setattr("fwonline.loop.group.group_loop._LOOK", 0.0)
 
 
-def test_who_is_called_by_the_group_commits_and_comes_at_once(worker, states, restless):
+def test_a_rebalance_makes_the_worker_commit_and_poll_at_once(worker, states, restless):
     group = Group(p0=samples(40), p1=samples(40, first=40))
     member = Member(group, ("gain", "t[0]", "t[1]"), ("read", "t[0]", 20))
     member.calls.extend([False, True])
