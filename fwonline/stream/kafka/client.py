@@ -92,7 +92,7 @@ class Client:
     def __repr__(self) -> str:
         return f"<{', '.join(self.settings)}>"
 
-    def _resolved(self) -> dict[str, Any]:
+    def resolved(self) -> dict[str, Any]:
         """Return the settings with the environment's values."""
         resolved = {name: _from_environment(name, value) for name, value in self.settings.items()}
         if resolved.get("security_protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
@@ -149,7 +149,7 @@ class Client:
             while True:
                 attempt_ms = 1000 * max(0.1, min(_ATTEMPT, deadline - time.monotonic()))
                 try:
-                    config = {**_DEFAULTS, **defaults, **self._resolved(), **options}
+                    config = {**_DEFAULTS, **defaults, **self.resolved(), **options}
                     config |= {"bootstrap_servers": self.addresses, "bootstrap_timeout_ms": attempt_ms}
                     client = self._kind(**config, kafka_client=start)
                     metadata = Metadata(started[-1].cluster)
