@@ -44,8 +44,8 @@ class SHCGMKMeans(base.Clusterer):
 
     A point that enters takes the row of X of the point nearest to it. `method="mean"` keeps every distance that it has
     seen, `method="shcgm"` estimates D as Algorithm 1 of Locatello et al. does, and weighs X >= 0 by n_points as their
-    experiment does, which smooths it as X 1 = 1 is. A step costs O(n_points^2), about
-    ten products of a matrix of that size with a vector; memory is 12 bytes times n_points^2.
+    experiment does, which smooths it as X 1 = 1 is. A step costs O(n_points^2), about ten products of a matrix of that
+    size with a vector; memory is 12 bytes times n_points^2.
 
     Features are used as they are: a scaler before this makes them count alike.
 
@@ -68,12 +68,10 @@ class SHCGMKMeans(base.Clusterer):
 
     Notes
     -----
-    On the 1,000 points and ten clusters of Locatello et al., whose relaxation has the minimum 77.2, 10,000 steps that
-    see 1% of the distances each come as far as as many that see all of them: an objective of 31 against 32 at the same
-    distance from feasible points, and an X that rounds to 78.28 against 78.27, the least known. After 1,000 steps it
-    rounds to 81, from where Lloyd's iterations find 78.3. The paper's method rounds to 177 after 1,500 steps and to 169
-    after 10,000 with `beta0=1`, to 81.6 and 78.28 with `beta0=10`, medians of three seeds.
-    `python -m tools.papers locatello-1` draws all of them.
+    On the 1,000 points and ten clusters of Locatello et al. 10,000 steps that see 1% of the distances each round to
+    78.28; as many that see all of them to 78.27, the least known. After 1,000 steps it is 81, from where Lloyd's
+    iterations find 78.3. The paper's method rounds to 169 after 10,000 steps with `beta0=1`, to 78.28 with `beta0=10`:
+    `python -m tools.papers locatello-1`.
 
     Examples
     --------
