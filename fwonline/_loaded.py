@@ -299,14 +299,14 @@ def _is_plain(value: typing.Any, seen: set[int], budget: list[int], level: int =
 
 
 def is_own(cls: type) -> bool:
-    """Whether a class is the library's, so that its constructor may be called with what a file says."""
+    """Whether a class is the library's, so that its constructor may be called with values from a file."""
     return cls.__module__.split(".")[0] == "fwonline"
 
 
 def renewed(owner: typing.Any) -> None:
     """Let an object that is a value hold what its constructor makes of its parameters, and nothing else.
 
-    Objects of classes that were registered keep what the file says: it is for them to check it.
+    Objects of classes that were registered keep their state: they check it themselves.
     """
     if is_own(type(owner)):
         fresh = vars(rebuilt(owner))

@@ -1,4 +1,4 @@
-"""What a model may offer beyond river's methods, as protocols: estimators have them, the loop asks for them."""
+"""What a model may offer beyond river's methods, as protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of fwonline, each written for the person who meets it."""
+"""The errors of fwonline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SampleError(FWOnlineError, ValueError):
 class TooManyRejectedError(FWOnlineError):
     """A run that ended because of how many of its items were rejected.
 
-    All of them were dealt with as `on_error` says, and what was learned is in the last checkpoint.
+    Each was handled as `on_error` demands, and what was learned is in the last checkpoint.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ class TooManyRejectedError(FWOnlineError):
 
 
 class SourceError(FWOnlineError):
-    """A source that cannot go on: a missing or empty file, a broken header, a broker that does not answer."""
+    """A source that cannot go on: a missing or empty file, a broken header, a broker that cannot be reached."""
 
 
 class DefinitionError(FWOnlineError, ValueError):
-    """A stream definition that does not say what it must: the message names the key and what was expected."""
+    """A wrong stream definition: the message names the key and what was expected."""
 
 
 class CheckpointError(FWOnlineError):

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-# Okabe and Ito's palette: told apart by every kind of colour vision, and on paper.
+# Okabe and Ito's palette: distinct for every kind of colour vision, and on paper.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _DASHES = ("-", "--", ":", "-.")
-_NO_CURVES = {"time", "n", "n_predicted", "n_learned", "elapsed", "progress", "samples"}  # what other axes say
+_NO_CURVES = {"time", "n", "n_predicted", "n_learned", "elapsed", "progress", "samples"}  # shown on other axes
 _NAMES = {
     "gap_upper": "upper estimate",
     "gap_over_memory": "exact, over the memory",
@@ -66,7 +66,7 @@ class _Panel:
 
 
 def draw(runs: Sequence[Path], output: Path) -> None:
-    """Draw the curves of `runs` over the samples into `output`, whose ending says how (``.png``, ``.svg``, ``.pdf``).
+    """Draw the curves of `runs` over the samples into `output` (``.png``, ``.svg`` or ``.pdf``).
 
     Raises FolderError when a folder holds no run, or its log no curve. Raises ImportError when matplotlib is not
     installed.
@@ -105,7 +105,7 @@ def _load(path: Path) -> _Log:
 
 
 def _one_a_sample(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of two reports at one sample the later: it is a run's last word, but has nothing to say of the rate."""
+    """Of two reports at one sample the later, which is the last of a run, with the rate of the earlier."""
     kept: list[dict[str, Any]] = []
     for row in rows:
         if kept and kept[-1]["n"] == row["n"]:
@@ -213,7 +213,7 @@ def _draw_line(ax: Axes, log: _Log, low: str, high: str, *, label: str, **style:
     if low == high:
         ax.plot(n, lows, label=label, linewidth=1.3, marker=marker, **style)
         return
-    # a band between its two bounds: the truth is inside, and no line in the middle pretends to know where
+    # a band between its two bounds: the value is inside, and no line in the middle would be right
     ax.fill_between(n, lows, highs, color=style["color"], alpha=0.3, linewidth=0, label=label)
     for bound in (lows, highs):
         ax.plot(n, bound, linewidth=0.8, marker=marker, **style)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveView", "Output", "PlainView", "View"]
 
-_CELL = 24  # columns of a terminal that a label and its value ask for, at the least
+_CELL = 24  # the fewest columns of a terminal for a label and its value
 
 
 def number(value: Any) -> str:
@@ -116,13 +116,13 @@ class View(Observer):
         print(f"warning: {message}", file=sys.stderr, flush=True)
 
     def progress(self, report: Report) -> float | None:
-        """The part of the run that is done, of what was asked for and not of the whole source."""
+        """The part of the run that is done, up to the limit if there is one."""
         if self.length:
             return min(1.0, report.n / self.length)
         return report.progress
 
     def time_left(self, report: Report) -> float | None:
-        if report.elapsed < 1.0:  # too early to say: the first samples compile and warm up
+        if report.elapsed < 1.0:  # too early: the first samples compile and warm up
             return None
         if self.length and report.n > self.first:
             return (self.length - report.n) * report.elapsed / (report.n - self.first)

@@ -1,4 +1,4 @@
-"""Checkpoints: what a run needs to go on, in one file that is whole or not there. Knows nothing of models or loops."""
+"""Checkpoints: what a run needs to go on, in one file, written whole or not at all. Independent of models and loops."""
 
 from fwonline.checkpoint import codec
 from fwonline.checkpoint.file import Checkpoint

@@ -171,7 +171,7 @@ def find(module: Any, qualname: Any) -> Any:
             raise CheckpointError(
                 f"the checkpoint names {module}.{qualname}, which this version does not have"
             ) from None
-        # What a module imported from elsewhere is not its own: its true name must be the one that was asked for.
+        # A name that a module imported from elsewhere is refused: only an object's true name counts.
         if hasattr(obj, "__qualname__") and name_of(obj) == (module, qualname) and allowed(obj):
             return obj
     raise CheckpointError(

@@ -9,8 +9,8 @@ other way, and of fwonline's own values (sets, losses, schedules, optimizers), w
 
 Loading is safe in the sense that a file runs no code and takes memory in proportion to its size. Once all is there,
 objects of fwonline check themselves: every index lies within its array, every point in its set, numbers are finite and
-parts fit each other, or a CheckpointError names the class and the attribute. What loads works. It does not make a
-stranger's model a good one.
+parts fit each other, or a CheckpointError names the class and the attribute. What loads works; whether the model is a
+good one is another question.
 """
 
 from __future__ import annotations

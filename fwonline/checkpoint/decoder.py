@@ -23,7 +23,7 @@ from fwonline.exceptions import CheckpointError
 
 __all__ = ["Decoder"]
 
-# An empty array may say that it would be so long if it had any rows; whoever reads that makes arrays as long.
+# The largest extent of an empty array: readers of its shape make arrays of that length.
 _MOST_OF_NOTHING = 1 << 24
 
 _UNMADE = object()
@@ -47,7 +47,7 @@ class Decoder:
         document.check_format(content.get("format", 1))
         self._root, self._lines, self._order = content["root"], content["objects"], content["order"]
         if sorted(self._order) != list(range(len(self._lines))):
-            raise CheckpointError("the checkpoint does not say each object once")
+            raise CheckpointError("the checkpoint does not list each object once")
         self._blobs: list[memoryview] = []
         start = 8 + size
         for length in content["blobs"]:
@@ -56,7 +56,7 @@ class Decoder:
             self._blobs.append(data[start : start + length])
             start += length
         if start != len(data):
-            raise CheckpointError("the checkpoint is longer than it says")
+            raise CheckpointError("the checkpoint is longer than its parts")
         self._made: list[Any] = []
 
     def build(self, presets: dict[int, Any]) -> Any:

@@ -27,7 +27,7 @@ class Checkpoint:
 
     `save` writes a temporary file beside it, waits until that is on the disk, keeps the present file as ``.previous``
     and renames: whatever happens, a whole checkpoint is there. A folder that disappears later is not made anew, for
-    what else was in it is lost. `load` takes the newest that is whole, and says so when it is the previous one.
+    what else was in it is lost. `load` takes the newest that is whole, and warns when it is the previous one.
 
     The file is the `codec` document of the state between a header (magic, version, length) and a BLAKE2b checksum.
     Nothing in it is run when it is loaded.

@@ -335,7 +335,7 @@ class Builder:
         """A path that starts in `folder`, or as it is where there is none."""
         try:
             located = Path(value).expanduser()
-        except RuntimeError as error:  # ~somebody
+        except RuntimeError as error:  # a home folder that is not known
             return self.problem(path, str(error))
         return str(located if folder is None else folder / located)
 
@@ -462,7 +462,7 @@ def _at(values: Any, path: KeyPath) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value for people: what kind it is and, shortened, what it says."""
+    """A value for people: its kind and, shortened, its text."""
     kind = {dict: "a table", list: "a list", str: "the string", bool: "", int: "", float: ""}.get(type(value), "")
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
     return f"{kind} {text if len(text) <= 50 else text[:47] + '...'}".strip()

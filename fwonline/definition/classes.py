@@ -150,7 +150,7 @@ def wants_function(parameter: inspect.Parameter) -> bool:
 
 
 def expected_type(parameter: inspect.Parameter, value: Any) -> str:
-    """What belongs where `value` stands, in words; empty where `value` will do or nothing plain is asked for.
+    """What was expected in place of `value`, in words; empty where `value` fits or no plain type is declared.
 
     >>> given = parameters(find("Huber"))["epsilon"]
     >>> expected_type(given, "small"), expected_type(given, 1)
@@ -158,7 +158,7 @@ def expected_type(parameter: inspect.Parameter, value: Any) -> str:
     """
     annotation = parameter.annotation
     if annotation is inspect.Parameter.empty:
-        # a number by default, and not said to be anything else: an object may do as well, but text will not
+        # a number by default and no declared type: an object may fit as well, but text does not
         numeric = type(parameter.default) in (int, float)
         return "a number" if numeric and isinstance(value, str | bool) else ""
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)

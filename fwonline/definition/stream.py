@@ -216,7 +216,7 @@ def load_definition(
     Raises
     ------
     DefinitionError
-        When the file cannot be read, is not TOML, or says something that no run can be made of: every mistake with
+        When the file cannot be read, is not TOML, or describes no run: every mistake with
         ``file:line``, the key, what was found and what was expected.
 
     Examples

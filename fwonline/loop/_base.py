@@ -20,7 +20,7 @@ __all__ = ["Loop", "Timer"]
 
 
 class Timer:
-    """Says when something is due: every so many items, or seconds."""
+    """Computes when something is due: every so many items, or seconds."""
 
     def __init__(self, seconds: float | None, items: int | None = None, default: float | None = None) -> None:
         self.seconds = default if seconds is None and items is None else seconds
@@ -103,7 +103,7 @@ class Loop(abc.ABC):
         position = None
         with Stop(self._position_reader(), self._set_deadline, Learner.take.__code__) as stop:
             try:
-                self._go(math.inf if limit is None else limit, stop)
+                self._take_items(math.inf if limit is None else limit, stop)
             except WaitOver:
                 position = stop.position
             except SampleError:
@@ -115,7 +115,7 @@ class Loop(abc.ABC):
             except TooManyRejectedError:
                 self._save()
                 self._flush()
-                self._tell()
+                self._report()
                 raise
             if stop.requested:
                 for observer in self.observers:
@@ -123,7 +123,7 @@ class Loop(abc.ABC):
             self._save(position)
             self._flush()
             self._finish(stop.requested)
-        self._tell()
+        self._report()
         if not stop.requested:
             for learner in self._learners():
                 learner.check_rejected_share()
@@ -140,10 +140,10 @@ class Loop(abc.ABC):
 
     @abc.abstractmethod
     def _start(self) -> Start:
-        """What observers are told before the first sample."""
+        """What observers get before the first sample."""
 
     @abc.abstractmethod
-    def _go(self, limit: float, stop: Stop) -> None:
+    def _take_items(self, limit: float, stop: Stop) -> None:
         """Take items until the limit, the end or a signal."""
 
     @abc.abstractmethod
@@ -190,7 +190,7 @@ class Loop(abc.ABC):
     def _look(self, n: int, now: float) -> float:
         """Report, and write a checkpoint, if it is time; return the item after which to look again."""
         if self._reports.is_due(n, now):
-            self._tell()
+            self._report()
         if self._checkpoints.is_due(n, now):
             self._save()
         return min(self._reports.next_n, self._checkpoints.next_n)
@@ -200,7 +200,7 @@ class Loop(abc.ABC):
         n_pending = sum(len(learner.pending.questions) for learner in self._learners())
         return {**counts, "n_rejected": dict(counts["n_rejected"]), "n_pending": n_pending, "monitors": self._values()}
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         now = time.perf_counter()
         standing = self._standing()
         passed, n = now - self._reported, standing["n"] - self._reported_n

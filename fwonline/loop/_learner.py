@@ -312,10 +312,10 @@ class Learner:
         for part, now in self.kind.items():
             if (found := difference(state["kind"].get(part), now, part)) is not None:
                 raise CheckpointError(f"the checkpoint is of another run: {found}; {advice}")
-        # What the file says of its model, and the model in it, may differ.
+        # The description of a model in a file, and the model in it, may differ.
         for part in ("model", "monitors"):
             if (found := difference(kind_of(state[part]), self.kind[part], part, own=True)) is not None:
-                raise CheckpointError(f"the checkpoint holds something else than it says: {found}")
+                raise CheckpointError(f"the checkpoint holds something else than it declares: {found}")
         if state["source"] != source:
             warnings.warn(f"the checkpoint is of the source {state['source']}; going on with {source}", stacklevel=2)
         return {"model": self.model, "monitors": self.monitors}

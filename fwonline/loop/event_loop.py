@@ -59,13 +59,13 @@ class EventLoop(Loop):
         What watches the model: see `fwonline.monitors`.
     sinks
         Where the predictions go, one record each: ``n``, ``key``, ``y``, ``y_pred``, ``origin``, and ``p``, the
-        probability of ``y_pred``, where the model was asked for probabilities.
+        probability of ``y_pred``, where the model predicts probabilities.
     checkpoint
         The file for checkpoints, or a `Checkpoint`.
     resume
         Whether to go on from the checkpoint where there is one; otherwise it is removed.
     observers
-        Who is told: see `Observer`.
+        Objects that get reports and events: see `Observer`.
     bad_samples, questions, timing
         The options of `BadSamples`, `Questions` and `Timing`.
     **options
@@ -167,14 +167,14 @@ class EventLoop(Loop):
     def _position_reader(self) -> Callable[[], Any]:
         return lambda: self.source.position
 
-    def _go(self, limit: float, stop: Stop) -> None:
+    def _take_items(self, limit: float, stop: Stop) -> None:
         learner = self._learner
         assert self._items is not None
         if learner.held is not None:  # what ended the run before is tried again
-            self._items, learner.held = self._again(learner.held, self._items), None
+            self._items, learner.held = self._with_held(learner.held, self._items), None
         learner.take(self._items, limit, stop, self._look)
 
-    def _again(
+    def _with_held(
         self, held: Sample | Rejected, items: Iterator[Sample | Rejected | None]
     ) -> Iterator[Sample | Rejected | None]:
         """Yield the item that ended the run before and what follows it, unless the source yields it again, whole."""

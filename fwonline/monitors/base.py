@@ -67,11 +67,11 @@ class Monitor(base.Base, abc.ABC):
                 _loaded.count(self, name) if is_counter else _loaded.maybe_real(self, name)
 
     @abc.abstractmethod
-    def _said(self) -> str:
+    def _text(self) -> str:
         """The values in words."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self._said()}"
+        return f"{type(self).__name__}: {self._text()}"
 
     __str__ = __repr__
 
@@ -81,7 +81,7 @@ _MISSING = object()
 
 def final_estimator(model: Any) -> Any:
     """The estimator at the end of a pipeline, or the model itself."""
-    # Asked for every sample, and river's abstract classes make `isinstance` take four times as long.
+    # Called for every sample, and river's abstract classes make `isinstance` take four times as long.
     while compose.Pipeline in type(model).__mro__:
         model = list(model.steps.values())[-1]
     return model

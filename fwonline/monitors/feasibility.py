@@ -60,5 +60,5 @@ class Feasibility(Monitor):
             "violation_looks": self._looks,
         }
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         return f"violation {number(self._last)}, worst {number(self._worst)}"

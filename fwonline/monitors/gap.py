@@ -186,7 +186,7 @@ class Gap(Monitor):
             "gap_estimate_mean": self._mean if self._n_finite else None,
         }
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         said = self.get()
         estimates = f"estimate {number(self._last)}, mean {number(said['gap_estimate_mean'])}"
         if self._exact is None:

@@ -76,7 +76,7 @@ class Metric(Monitor):
             return {f"{self.name}_{key}" if prefix else self.name: value for key, value in values.items()}
         return values
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         return ", ".join(str(metric) for metric, _ in self._parts)
 
 

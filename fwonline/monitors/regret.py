@@ -45,10 +45,10 @@ class Regret(Monitor):
     and taking at most `max_iter` iterations, so that all of them together cost O(`max_iter`) passes over the stream at
     the very most, and a few in practice. `get` gives the last one and at which sample it was; `evaluate` makes one now.
 
-    Up to 256 features the interval is as narrow as asked for even where features lie far from 0 or differ much in scale
-    (losses with kinks excepted: features that lie 10,000 of their deviations from 0 may leave it a fifth of the best
-    loss wide). With more such features it may stay wide, and then says little, though it stays true: centre and scale
-    them in front of the model.
+    Up to 256 features the interval is as narrow as `tol` demands even where features lie far from 0 or differ much in
+    scale (losses with kinks excepted: features that lie 10,000 of their deviations from 0 may leave it a fifth of the
+    best loss wide). With more such features it may stay wide, though the bounds hold: centre and scale them in front of
+    the model.
 
     The samples are kept: 12 bytes a value, without Python objects. For the squared loss and up to 512 features, sums of
     products take their place once they are smaller, and the stream may go on forever. Otherwise, when `max_values`
@@ -60,7 +60,7 @@ class Regret(Monitor):
     loss
         A river loss or one of `fwonline.losses`, convex; by default the model's.
     constraint
-        The set of the fixed points; by default the model's. A larger one asks what the constraint costs.
+        The set of the fixed points; by default the model's. A larger one shows what the constraint costs.
     growth
         Ratio of the times of two evaluations, above 1.
     tol
@@ -122,13 +122,13 @@ class Regret(Monitor):
         self._sums: _Sums | None = None
         self._folded_loss = 0.0  # of the plays whose samples became sums
         self._features: dict[Any, int] = {}  # of samples that come as dicts, or whose features change their positions
-        self._asked: tuple[Any, ConvexSet] | None = None
+        self._objective: tuple[Any, ConvexSet] | None = None
         self._best: Bracket | None = None
         self._result: dict[str, Any] = dict.fromkeys(
             ("regret_lo", "regret_hi", "regret_average_lo", "regret_average_hi", "regret_at")
         )
 
-    _not_numbers = ("_sums", "_asked", "_best")
+    _not_numbers = ("_sums", "_objective", "_best")
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
@@ -143,31 +143,34 @@ class Regret(Monitor):
         _loaded.require(self, "_d", self._d >= len(self._features), f"at least {len(self._features)}")
         # Evaluations go on from there: one that is due already would never be passed.
         _loaded.require(self, "_next", not self._complete or self._next > self._n, f"a sample after {self._n}")
-        self._check_asked()
-        size = self._dimension() if self._asked is not None else 0
+        self._check_objective()
+        size = self._dimension() if self._objective is not None else 0
         most = min(self._d, size)
         _loaded.require(rows, "indices", rows.highest < most, f"features below {most}")
         if self._sums is not None:
             _loaded.require(
-                self, "_sums", self._asked and type(self._asked[0]) is Squared, "sums for the squared loss alone"
+                self,
+                "_sums",
+                self._objective and type(self._objective[0]) is Squared,
+                "sums for the squared loss alone",
             )
             known = _loaded.instance(self, "_sums", _Sums).check_loaded()
             _loaded.require(self._sums, "Xy", known <= size, f"at most {size} features")
         self._check_result(size)
 
-    def _check_asked(self) -> None:
+    def _check_objective(self) -> None:
         """Check the loss and the set: those of the parameters, where they were given."""
-        if self._asked is None:
-            _loaded.require(self, "_asked", not self._n, "loss and set of the samples")
+        if self._objective is None:
+            _loaded.require(self, "_objective", not self._n, "loss and set of the samples")
             return
-        if type(self._asked) is not tuple or len(self._asked) != 2:
-            _loaded.fail(self, "_asked", "a loss and a set", self._asked)
-        loss, constraint = self._asked
+        if type(self._objective) is not tuple or len(self._objective) != 2:
+            _loaded.fail(self, "_objective", "a loss and a set", self._objective)
+        loss, constraint = self._objective
         losses.check_loss(loss)
-        _loaded.require(self, "_asked", isinstance(constraint, ConvexSet), "a set")
-        _loaded.require(self, "_asked", not isinstance(loss, MultiClassLoss), "a loss of one score")
+        _loaded.require(self, "_objective", isinstance(constraint, ConvexSet), "a set")
+        _loaded.require(self, "_objective", not isinstance(loss, MultiClassLoss), "a loss of one score")
         given = (self.loss is None or self.loss is loss) and (self.constraint is None or self.constraint == constraint)
-        _loaded.require(self, "_asked", given, "loss and set as the parameters say")
+        _loaded.require(self, "_objective", given, "loss and set as the parameters say")
 
     def _check_result(self, size: int) -> None:
         names = _loaded.rebuilt(self)._result
@@ -210,14 +213,14 @@ class Regret(Monitor):
 
     def _choose(self, loss: Any, constraint: ConvexSet | None) -> None:
         """Choose the loss and the set at the first sample."""
-        if self._asked is None:
+        if self._objective is None:
             loss = loss if self.loss is None else self.loss
             constraint = constraint if self.constraint is None else self.constraint
             if loss is None or constraint is None:
                 raise TypeError("Regret needs a loss and a constraint where the model has none")
             if isinstance(loss, MultiClassLoss):
                 raise TypeError(f"Regret compares models of one score a sample; {loss} has one for each class")
-            self._asked = loss, constraint
+            self._objective = loss, constraint
 
     def _append_dict(self, x: dict | None, y_true: Any, y_pred: Any) -> None:
         if x is None:
@@ -244,9 +247,9 @@ class Regret(Monitor):
 
     def _make_room(self) -> None:
         """Replace samples by sums of products where they suffice; else stop when too much is kept."""
-        assert self._asked is not None
+        assert self._objective is not None
         d = self._dimension()
-        if type(self._asked[0]) is Squared and d <= (
+        if type(self._objective[0]) is Squared and d <= (
             _MOST_SUMMED if self._sums is None else math.isqrt(self.max_values)
         ):
             if self._sums is None:
@@ -260,8 +263,8 @@ class Regret(Monitor):
             self._rows.clear()
 
     def _dimension(self) -> int:
-        assert self._asked is not None
-        shape = self._asked[1].shape
+        assert self._objective is not None
+        shape = self._objective[1].shape
         if shape is None:
             return self._d
         if self._d > math.prod(shape):
@@ -269,8 +272,8 @@ class Regret(Monitor):
         return math.prod(shape)
 
     def _kept_loss(self) -> float:
-        assert self._asked is not None
-        value, _ = losses.vector_loss(self._asked[0])
+        assert self._objective is not None
+        value, _ = losses.vector_loss(self._objective[0])
         return math.fsum(value(self._rows.y, self._rows.predictions))
 
     def evaluate(self, tol: float | None = None, max_iter: int | None = None) -> dict[str, Any]:
@@ -281,9 +284,9 @@ class Regret(Monitor):
         tol, max_iter
             For this evaluation, in place of the monitor's own.
         """
-        if self._asked is None or not self._complete or self._dimension() == 0:
+        if self._objective is None or not self._complete or self._dimension() == 0:
             return self.get()
-        loss, constraint = self._asked
+        loss, constraint = self._objective
         d = self._dimension()
         search: dict[str, Any] = {
             "constraint": constraint,
@@ -329,7 +332,7 @@ class Regret(Monitor):
     def get(self) -> dict[str, Any]:
         return {**self._result, "regret_complete": self._complete}
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         result = self._result
         if result["regret_at"] is None:
             return "not evaluated yet"

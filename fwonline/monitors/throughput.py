@@ -63,6 +63,6 @@ class Throughput(Monitor):
             "samples_per_second_mean": mean,
         }
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         rate = self.get()["samples_per_second"]
         return f"{self._n:,} samples" if rate is None else f"{self._n:,} samples, {rate:,.0f} a second"

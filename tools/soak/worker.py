@@ -44,7 +44,7 @@ class Ledger(Monitor):
         """Return both sums."""
         return {"count": self.count, "total": self.total}
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         return f"{self.count}, {self.total}"
 
 

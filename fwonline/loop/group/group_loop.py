@@ -38,7 +38,7 @@ class GroupLoop(Loop):
     """Takes the partitions that a group gives this worker through a model each, every sample exactly once.
 
     **State belongs to partitions.** Each partition has a model, monitors and waiting questions of its own, which are
-    copies of the ones given here and know nothing of other partitions. So what is learned of a partition depends on its
+    copies of the ones given here and independent of other partitions. So what is learned of a partition depends on its
     messages alone, bit by bit, whoever learned it, and however often it moved from worker to worker.
 
     **A checkpoint** writes the state of each partition into a new file and then commits the partition's offset together
@@ -48,7 +48,7 @@ class GroupLoop(Loop):
     worker it loads exactly the file that the commit names.
 
     **The model that predicts** is each partition's own, or with `merge_every` the merge of all partitions' models as
-    they were committed last (see `merge`): the metrics then speak of the merge. What is learned does not depend on it.
+    they were committed last (see `merge`): the metrics then measure the merge. What is learned does not depend on it.
 
     **Predictions** are written to `sinks` before the samples are committed, so that after a crash some are written a
     second time: the record's ``origin`` names the message, and readers drop repeats by it. With ``transactional=True``
@@ -110,7 +110,7 @@ class GroupLoop(Loop):
         if merge_every is not None and not merge_every > 0:
             raise ValueError(f"merge_every must be positive, found {merge_every!r}")
         if merge_topic is not None and merge_every is None:
-            raise ValueError("merge_topic: expected merge_every with it, which says how often to look")
+            raise ValueError("merge_topic: expected merge_every with it: how often to read the topic")
         self._merges = Timer(merge_every)
         self._merge_topic = None if merge_topic is None else source.merge_topic(merge_topic)
         self.merged = MergedModel(source, self.states, self._merge_topic, model=model)
@@ -150,7 +150,7 @@ class GroupLoop(Loop):
     def _start(self) -> Start:
         return Start(source=self.source.name, model=str(self.model))
 
-    def _go(self, limit: float, stop: Stop) -> None:
+    def _take_items(self, limit: float, stop: Stop) -> None:
         while not stop.requested and self.counts.n < limit:
             polled = self.source.poll()
             if polled.lost:
@@ -274,7 +274,7 @@ class GroupLoop(Loop):
         try:
             places = {partition: self._written(partition, learner) for partition, learner in moved.items()}
             if not self.source.commit(places):
-                return  # not certain: the files of before stay
+                return  # not certain: the older files stay
         except PartitionsLost:
             self._drop()
             return
