@@ -1,6 +1,6 @@
 r"""The constants of stochastic Frank-Wolfe's theorems on a data set (Negiar et al. 2020).
 
-Its rate hangs on how far predictions can move within the set, :math:`D_p = \max_{u, v \in C} \|X (u - v)\|_p`, and on
+Its rate depends on how far predictions can move within the set, :math:`D_p = \max_{u, v \in C} \|X (u - v)\|_p`, and on
 
 .. math:: \kappa = D_1 / D_\infty \in [1, n],
 

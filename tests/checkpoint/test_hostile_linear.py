@@ -94,7 +94,7 @@ def test_single_integers_of_a_ring_are_refused(optimizer, value):
     for name in ("live", "head", "capacity"):
         refused(trained(optimizer()), lambda m, name=name: setattr(m._run.ring, name, value), "Ring|_run")
     for name in ("d", "t", "seen") if value < 0 else ("d",):
-        refused(trained(optimizer()), lambda m, name=name: setattr(m._run.s, name, value), "Run|Ring|_features")
+        refused(trained(optimizer()), lambda m, name=name: setattr(m._run.s, name, value), "Run|Ring|Scalars|_features")
     for name in ("start", "length"):
         refused(trained(optimizer()), lambda m, name=name: getattr(m._run.ring, name).__setitem__(1, value), "Ring")
 
@@ -112,7 +112,7 @@ def test_single_numbers_of_a_ring_are_refused(optimizer):
             change = lambda m, name=name, value=value: getattr(m._run.ring, name).__setitem__(0, value)  # noqa: E731
             refused(trained(optimizer()), change, f"Ring.{name}")
     refused(trained(optimizer()), lambda m: m._run.v.__setitem__(2, np.nan), "Run.v: expected finite")
-    refused(trained(optimizer()), lambda m: setattr(m._run.s, "intercept_h", -1.0), "Run.intercept_h")
+    refused(trained(optimizer()), lambda m: setattr(m._run.s, "intercept_h", -1.0), "Scalars.intercept_h")
 
 
 @pytest.mark.parametrize("place", ["T", "SEEN", "SINCE", "DRAW", "N_GRADIENTS"])

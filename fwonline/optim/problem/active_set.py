@@ -73,7 +73,7 @@ class ActiveSet:
         return weight / (1.0 - weight) if weight < 1.0 and len(self.weights) > 1 else 0.0
 
     def away_from(self, atom: atoms.Atom, gamma: float) -> bool:
-        """x <- (1 + gamma) x - gamma v; answers whether v was dropped."""
+        """x <- (1 + gamma) x - gamma v; returns whether v was dropped."""
         dropped = gamma > 0.0 and gamma >= self.away_limit(atom)
         self._scale(1.0 + gamma)
         if dropped:
@@ -83,7 +83,7 @@ class ActiveSet:
         return dropped
 
     def shift(self, source: atoms.Atom, target: atoms.Atom, gamma: float) -> bool:
-        """x <- x + gamma (s - v): weight goes from v to s; answers whether v was dropped."""
+        """x <- x + gamma (s - v): weight goes from v to s; returns whether v was dropped."""
         if gamma <= 0.0 or source == target:
             return False
         dropped = gamma >= self.weights[source]

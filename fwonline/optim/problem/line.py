@@ -103,5 +103,5 @@ class Scheduled:
             return 0.0
         gamma = float(self.schedule.gamma(t, line.slope, line.dist_sq()))
         if not 0.0 <= gamma <= 1.0:
-            raise ValueError(f"{self.schedule} answered a step of {gamma!r}; expected one in [0, 1]")
+            raise ValueError(f"{self.schedule} returned a step of {gamma!r}; expected one in [0, 1]")
         return min(gamma, line.limit)

@@ -92,7 +92,7 @@ class Objective:
         self.table = np.zeros((self.n, *shape))
 
     def renew(self, x: Array, i: int) -> Array:
-        """Take the gradient of a component anew; answers by how much the mean over the memory changes."""
+        """Take the gradient of a component anew; returns by how much the mean over the memory changes."""
         assert self.table is not None
         fresh = self.component(x, i)
         change = (fresh - self.table[i]) / self.n

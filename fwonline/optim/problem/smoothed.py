@@ -162,7 +162,7 @@ class Quadratic:
     def best_mixture(self, start: Array) -> Array:
         """Go from a point of the probability simplex to the best one, exactly and however badly scaled.
 
-        These are Wolfe's active sets: the minimum over the affine hull of the entries in use is the answer if it is
+        These are Wolfe's active sets: the minimum over the affine hull of the entries in use is the best point if it is
         inside; otherwise the entry that is in the way is given up.
         """
         mixing, used = start, np.ones(start.size, dtype=bool)

@@ -15,6 +15,7 @@ from fwonline._kernels.coordinates import sparse_dot
 from fwonline.exceptions import SampleError
 from fwonline.optim.base import Optimizer, State
 from fwonline.optim.problem.score_loss import ScalarLoss
+from fwonline.optim.runs.batch_state import COUNTS, FLOATS, Features, Incoming, Scalars
 from fwonline.optim.runs.method import HUGE
 from fwonline.optim.runs.ring import Ring
 from fwonline.optim.runs.run import LastSample, resized
@@ -35,48 +36,13 @@ _SOLID = (sets.L2Ball, sets.LInfBall)
 _SOLID_BY_KIND = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 # The square of a distance in a set stays a number.
 _LARGEST_SET = 1e150
-# A step of the intercept divides by it, and is halved until it fits: one that is infinite never would.
-_LEAST_CURVATURE = 1e-100
-# Half the way over which the intercept's curvature is measured: smooth losses are quadratic there to 1e-6.
-_WIDTH = 1e-3
-
-_COUNTS = ("d", "t", "seen", "n_gradients", "n_lmo", "n_exact", "warm", "mode")
-_FLOATS = ("gap", "gamma", "intercept", "intercept_h", "prediction", "loss", "target", "loss_sum")
-
-
-class Scalars:
-    """Counters and numbers of a run, by name."""
-
-    w_scale = 1.0  # the iterate is held as it is
-
-    def __init__(self) -> None:
-        for name in (*_COUNTS, "fit_intercept", "crowded"):
-            setattr(self, name, 0)
-        for name in _FLOATS:
-            setattr(self, name, 0.0)
-
-
-class Incoming(typing.NamedTuple):
-    """One sample on its way in: its entries idx[:indptr[1]], val[:indptr[1]] and its target."""
-
-    indptr: Ints
-    idx: NDArray[np.uint32]
-    val: Array
-    y: Array
-
-
-class Features(typing.NamedTuple):
-    """What a run holds by feature: the iterate, and a number of each name: ties go to the lowest."""
-
-    v: Array
-    rank: Ints
 
 
 class _Counts:
     """Counters by the places that they have in compiled runs."""
 
     _names: typing.ClassVar[dict[int, str]] = {
-        getattr(layout, name.upper()): name for name in (*_COUNTS, "fit_intercept", "crowded")
+        getattr(layout, name.upper()): name for name in (*COUNTS, "fit_intercept", "crowded")
     }
 
     def __init__(self, s: Scalars):
@@ -330,7 +296,7 @@ class BatchRun(abc.ABC):
         self._note_play(y, prediction, value)
         self._enter(idx, val, y, slope)
         if self.s.fit_intercept:
-            self._fit_intercept(y, prediction, slope)
+            self.s.fit(y, prediction, slope, self._derivative if self.score_loss.is_known else None)
         self._steps()
         return layout.OK
 
@@ -373,30 +339,6 @@ class BatchRun(abc.ABC):
 
     def _label(self, y: float) -> float | bool:
         return bool(y) if losses.is_binary(self.loss) else y
-
-    def _fit_intercept(self, y: float, prediction: float, slope: float) -> None:
-        """One step of the intercept, which lies outside the constraint: an online Newton step in one dimension.
-
-        The curvature is that of the loss where it has one (then the intercept of a squared loss is a running mean of
-        residuals, whatever their unit), and otherwise the size of the residuals' derivative over their running size.
-        """
-        s, known = self.s, self.score_loss.is_known
-        curvature = 0.0
-        if known:
-            rise = self._derivative(y, prediction + _WIDTH) - self._derivative(y, prediction - _WIDTH)
-            curvature = rise / (2.0 * _WIDTH)
-        if 0.0 < curvature < 0.5 / _WIDTH:
-            s.intercept_h += curvature
-        else:
-            s.intercept_h += abs(slope) / max(abs(y - prediction), _WIDTH)
-        if s.intercept_h > 0.0:
-            # The first sample's worth of curvature counts twice: a lone first step is half a Newton step.
-            step = slope / (s.intercept_h * (1.0 + 1.0 / s.seen))
-            # Where the curvature grows along the step (that of Poisson's loss by powers of e), Newton's step goes too
-            # far: it never passes the sample's own minimum.
-            while known and self._derivative(y, prediction - step) * slope < 0.0:
-                step *= 0.5
-            s.intercept -= step
 
     # --- what is read -------------------------------------------------------------------------------------------
 
@@ -522,7 +464,7 @@ class BatchRun(abc.ABC):
         sample = self.last_sample
         return {
             **{name: getattr(self, name) for name in self._saved},
-            "scalars": {name: getattr(self.s, name) for name in (*_COUNTS, *_FLOATS, "fit_intercept")},
+            "scalars": {name: getattr(self.s, name) for name in (*COUNTS, *FLOATS, "fit_intercept")},
             "v": self.v[: self.n_features],
             "rank": self.rank[: self.n_features],
             "last": () if sample is None else (sample.indices, sample.values),
@@ -533,9 +475,9 @@ class BatchRun(abc.ABC):
             for name in self._saved:
                 setattr(self, name, state[name])
             self.s = Scalars()
-            for name in (*_COUNTS, "fit_intercept"):
+            for name in (*COUNTS, "fit_intercept"):
                 setattr(self.s, name, int(state["scalars"][name]))
-            for name in _FLOATS:
+            for name in FLOATS:
                 setattr(self.s, name, float(state["scalars"][name]))
             self.v, self.rank = np.array(state["v"]), np.array(state["rank"])
             self._last = state["last"]
@@ -566,19 +508,9 @@ class BatchRun(abc.ABC):
         _loaded.generator(self, "rng")
         self._prepare()
         self._new_alike()  # its parameters go together
-        self._check_scalars()
+        self.s.check()
         self._check_arrays()
         self._check_point()
-
-    def _check_scalars(self) -> None:
-        for name in _COUNTS:
-            _loaded.require(self, name, 0 <= getattr(self.s, name) <= _loaded.MOST, "a count")
-        for name in ("gamma", "intercept", "intercept_h", "prediction", "target"):
-            _loaded.require(self, name, math.isfinite(getattr(self.s, name)), "a finite number")
-        _loaded.require(self, "intercept", abs(self.s.intercept) <= HUGE, f"a number of at most {HUGE:g}")
-        _loaded.require(self, "intercept_h", 0.0 <= self.s.intercept_h <= HUGE, f"a number from 0 to {HUGE:g}")
-        if 0.0 < self.s.intercept_h < _LEAST_CURVATURE:
-            self.s.intercept_h = _LEAST_CURVATURE
 
     def _check_arrays(self) -> None:
         d = self.n_features

@@ -77,46 +77,11 @@ class FullGradient(Optimizer):
         x0: ArrayLike | None = None,
         tol: float | None = None,
     ) -> OptimizeResult:
-        r"""Minimise :math:`\frac1n \sum_i \text{loss}(y_i, \langle x_i, w \rangle)` over a set.
+        """Minimise the mean loss over a set: as :meth:`Optimizer.minimize`, with what differs said here.
 
-        Parameters
-        ----------
-        X
-            Samples x features: a dense array, a scipy sparse matrix, or a ``numpy.memmap``, which is read in chunks.
-        y
-            Targets, shape (n,); labels of binary losses are 0/1, booleans or -1/+1.
-        loss
-            A river loss, or any object with ``__call__`` and ``gradient``; ``Squared()`` by default.
-        constraint
-            The set.
-        steps
-            Steps to take, at most.
-        seed
-            Seed of the sampling, where there is any.
-        callback
-            Called with a :class:`State` after each step; a true answer, or ``StopIteration``, ends the run.
-        x0
-            Where to start, a point of the set. By default w = 0 where the set holds it, and in a box the point
-            nearest to it. Elsewhere, as on a simplex or in a hull, the start is the vertex that the first gradient
-            (or its estimate) asks for, not the set's ``initial_point``; ``ProjectedSGD`` projects its first step,
-            taken from 0. ``SVRF`` and ``STORC`` start at such a vertex everywhere, as their paper does.
-        tol
-            End when the exact Frank-Wolfe gap is at most tol. A whole gradient tells it at no cost; methods that
-            sample the gradient look now and then (see their parameter ``check``).
-
-        Returns
-        -------
-        scipy.optimize.OptimizeResult
-            ``x``; ``fun``, the objective there; ``gap``, its exact Frank-Wolfe gap, so that fun - gap <= min <= fun
-            for a convex loss: both are rounded up by what their sums may have lost, so that this holds of the numbers
-            as they stand; ``gap_estimate``, that of the last step; ``nit``, ``n_gradients``,
-            ``n_exact_gradients``, ``n_coefficients``, ``n_lmo``, ``n_drop_steps`` (what fun and gap cost at the end
-            is not among them); ``success`` and ``message``.
-
-        Raises
-        ------
-        ValueError
-            For entries that are not finite, shapes that do not fit, or a start outside the set.
+        ``X`` may also be a ``numpy.memmap``, which is read in parts. A whole gradient tells whether ``tol`` is reached
+        at no cost; methods that sample the gradient look now and then (see their parameter ``check``). The result also
+        has ``n_coefficients`` and ``n_drop_steps``; what ``fun`` and ``gap`` cost at the end is not counted.
         """
         check_count("steps", steps)
         loss = river_optim.losses.Squared() if loss is None else loss

@@ -25,7 +25,7 @@ __all__ = ["CndG", "cndg"]
 
 
 class CndG(typing.NamedTuple):
-    """What CndG answers.
+    """What CndG returns.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def cndg(g: Array, u: Array, beta: float, eta: float, lmo: Callable[[Array], Ato
     beta
         Weight of the distance, > 0.
     eta
-        The gap to reach, > 0; where rounding keeps the gap above it, the best that can be had is answered.
+        The gap to reach, > 0; where rounding keeps the gap above it, the best that can be had is returned.
     lmo
         The set's oracle.
     limit
@@ -70,8 +70,8 @@ def cndg(g: Array, u: Array, beta: float, eta: float, lmo: Callable[[Array], Ato
     >>> from fwonline import sets
     >>> from fwonline.optim.variance_reduced.cndg import cndg
     >>> ball = sets.L1Ball(1.0)
-    >>> answer = cndg(np.array([-3.0, -2.0]), np.zeros(2), 4.0, 1e-3, ball.lmo)
-    >>> answer.x.round(1), bool(answer.gap <= 1e-3)
+    >>> found = cndg(np.array([-3.0, -2.0]), np.zeros(2), 4.0, 1e-3, ball.lmo)
+    >>> found.x.round(1), bool(found.gap <= 1e-3)
     (array([0.6, 0.4]), True)
     """
     x = u.copy()
