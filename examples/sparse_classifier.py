@@ -10,7 +10,7 @@ from fwonline import linear_model, optim, sets
 for radius in (1.0, 3.0, 10.0):
     model = preprocessing.StandardScaler() | linear_model.FWClassifier(
         constraint=sets.L1Ball(radius),
-        optimizer=optim.SFW(memory=1_000, steps=4, batch_size=10),
+        optimizer=optim.SFW(memory=1_000, steps_per_sample=4, batch_size=10),
         intercept=True,
         seed=42,
     )

@@ -36,174 +36,270 @@ import typing
 
 import numba as nb
 import numpy as np
-from river import optim as river_optim
+from river.optim import losses as _river
 
 from fwonline import _loaded
-from fwonline._kernels import layout
+from fwonline._kernels.entry import call, compiled_function
+from fwonline._kernels.layout import LARGEST, jit
+from fwonline._kernels.scores import sigmoid
+from fwonline._kernels.state import Loss
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["EpsilonInsensitive", "NegativeLogReturn", "SmoothHinge", "SquaredHinge", "vector_loss"]
+    Floats = NDArray[np.float64]
 
-_river = river_optim.losses
-
-# Codes of the compiled losses; CUSTOM runs by the object's own methods.
-CUSTOM = -1
-(
-    SQUARED,
-    ABSOLUTE,
-    HUBER,
-    QUANTILE,
-    POISSON,
-    EPSILON,
-    EPSILON_LABEL,
-    LOG,
-    HINGE,
-    FOCAL,
-    SQUARED_HINGE,
-    SMOOTH_HINGE,
-    LOG_RETURN,
-) = range(13)
+__all__ = [
+    "CompiledLoss",
+    "EpsilonInsensitive",
+    "NegativeLogReturn",
+    "SmoothHinge",
+    "SquaredHinge",
+    "check_loss",
+    "vector_loss",
+]
 
 
-@nb.njit(cache=True)
+# --- formulas: f(y, z) and f'(y, z) of a loss with two parameters ------------------------------------------------
+
+
+@nb.njit(cache=True, forceinline=True)
 def _log1p_exp(z):
     """log(1 + e^z) without overflow."""
     return z + math.log1p(math.exp(-z)) if z > 0.0 else math.log1p(math.exp(z))
 
 
-@nb.njit(cache=True)
-def sigmoid(z):
-    """1 / (1 + e^-z) without overflow."""
-    if z >= 0.0:
-        return 1.0 / (1.0 + math.exp(-z))
-    e = math.exp(z)
-    return e / (1.0 + e)
+def _squared(p, q, y, z):
+    return (z - y) * (z - y)
 
 
-@nb.njit(cache=True)
-def loss_value(kind, p, q, y, z):
-    """f(y, z) of the loss ``kind`` with parameters p, q."""
-    if kind == LOG:
-        return _log1p_exp(-z) * p if y > 0.5 else _log1p_exp(z) * q
+def _squared_slope(p, q, y, z):
+    return 2.0 * (z - y)
+
+
+def _absolute(p, q, y, z):
+    return abs(z - y)
+
+
+def _absolute_slope(p, q, y, z):
+    return 1.0 if z - y > 0.0 else -1.0
+
+
+def _huber(p, q, y, z):
     r = z - y
-    if kind == SQUARED:
-        return r * r
-    if kind == ABSOLUTE:
-        return abs(r)
-    if kind == HUBER:
-        return 0.5 * r * r if abs(r) <= p else p * abs(r) - 0.5 * p * p
-    if kind == QUANTILE:
-        return -p * r if r < 0.0 else (1.0 - p) * r
-    if kind == POISSON:
-        return math.exp(min(z, 709.0)) - y * z
-    if kind == EPSILON:
-        return max(abs(r) - p, 0.0)
-    if kind == LOG_RETURN:
-        # Below the floor p the tangent goes on, so that the loss stays finite, convex and smooth.
-        return -math.log(z) if z >= p else -math.log(p) - (z - p) / p
+    return 0.5 * r * r if abs(r) <= p else p * abs(r) - 0.5 * p * p
+
+
+def _huber_slope(p, q, y, z):
+    r = z - y
+    return r if abs(r) <= p else (p if r > 0.0 else -p)
+
+
+def _quantile(p, q, y, z):
+    r = z - y
+    return -p * r if r < 0.0 else (1.0 - p) * r
+
+
+def _quantile_slope(p, q, y, z):
+    return (1.0 if y < z else 0.0) - p
+
+
+def _poisson(p, q, y, z):
+    return math.exp(min(z, 709.0)) - y * z
+
+
+def _poisson_slope(p, q, y, z):
+    return math.exp(min(z, 709.0)) - y
+
+
+def _epsilon(p, q, y, z):
+    return max(abs(z - y) - p, 0.0)
+
+
+def _epsilon_slope(p, q, y, z):
+    return (1.0 if z > y + p else 0.0) - (1.0 if z + p < y else 0.0)
+
+
+def _epsilon_label(p, q, y, z):
+    return max(abs(z - (2.0 * y - 1.0)) - p, 0.0)
+
+
+def _epsilon_label_slope(p, q, y, z):
     sign = 2.0 * y - 1.0
-    margin = sign * z
-    if kind == EPSILON_LABEL:
-        return max(abs(z - sign) - p, 0.0)
-    if kind == HINGE:
-        return max(p - margin, 0.0)
-    if kind == FOCAL:
-        return _log1p_exp(-(p * margin + q)) / p
-    short = max(1.0 - margin, 0.0)
-    if kind == SQUARED_HINGE:
-        return short * short
+    return (1.0 if z > sign + p else 0.0) - (1.0 if z + p < sign else 0.0)
+
+
+def _log(p, q, y, z):
+    return _log1p_exp(-z) * p if y > 0.5 else _log1p_exp(z) * q
+
+
+def _log_slope(p, q, y, z):
+    return -p * sigmoid(-z) if y > 0.5 else q * sigmoid(z)
+
+
+def _hinge(p, q, y, z):
+    return max(p - (2.0 * y - 1.0) * z, 0.0)
+
+
+def _hinge_slope(p, q, y, z):
+    sign = 2.0 * y - 1.0
+    return -sign if sign * z <= p else 0.0
+
+
+def _focal(p, q, y, z):
+    return _log1p_exp(-(p * ((2.0 * y - 1.0) * z) + q)) / p
+
+
+def _focal_slope(p, q, y, z):
+    sign = 2.0 * y - 1.0
+    return -sign * sigmoid(-(p * (sign * z) + q))
+
+
+def _squared_hinge(p, q, y, z):
+    short = max(1.0 - (2.0 * y - 1.0) * z, 0.0)
+    return short * short
+
+
+def _squared_hinge_slope(p, q, y, z):
+    sign = 2.0 * y - 1.0
+    return -2.0 * sign * max(1.0 - sign * z, 0.0)
+
+
+def _smooth_hinge(p, q, y, z):
+    short = max(1.0 - (2.0 * y - 1.0) * z, 0.0)
     return short - 0.5 * p if short >= p else 0.5 * short * short / p
 
 
-@nb.njit(cache=True)
-def loss_derivative(kind, p, q, y, z):
-    """df/dz; at a kink, the subgradient that river takes."""
-    if kind == LOG:
-        return -p * sigmoid(-z) if y > 0.5 else q * sigmoid(z)
-    r = z - y
-    if kind == SQUARED:
-        return 2.0 * r
-    if kind == ABSOLUTE:
-        return 1.0 if r > 0.0 else -1.0
-    if kind == HUBER:
-        return r if abs(r) <= p else (p if r > 0.0 else -p)
-    if kind == QUANTILE:
-        return (1.0 if y < z else 0.0) - p
-    if kind == POISSON:
-        return math.exp(min(z, 709.0)) - y
-    if kind == EPSILON:
-        return (1.0 if z > y + p else 0.0) - (1.0 if z + p < y else 0.0)
-    if kind == LOG_RETURN:
-        return -1.0 / max(z, p)
+def _smooth_hinge_slope(p, q, y, z):
     sign = 2.0 * y - 1.0
-    margin = sign * z
-    if kind == EPSILON_LABEL:
-        return (1.0 if z > sign + p else 0.0) - (1.0 if z + p < sign else 0.0)
-    if kind == HINGE:
-        return -sign if margin <= p else 0.0
-    if kind == FOCAL:
-        return -sign * sigmoid(-(p * margin + q))
-    short = max(1.0 - margin, 0.0)
-    if kind == SQUARED_HINGE:
-        return -2.0 * sign * short
-    return -sign * min(short / p, 1.0)
+    return -sign * min(max(1.0 - sign * z, 0.0) / p, 1.0)
 
 
-@nb.njit(cache=True)
-def loss_curvature(kind, p, q, y, z, value, derivative, usual):
-    """A curvature of f in z, of its value and derivative there, that steps may rely on some way from z.
+def _log_return(p, q, y, z):
+    # Below the floor p the tangent goes on, so that the loss stays finite, convex and smooth.
+    return -math.log(z) if z >= p else -math.log(p) - (z - p) / p
 
-    That of the second derivative where it is constant or grows; for the log loss the smallest of a parabola that
-    touches it at z and lies above it everywhere (Jaakkola, Jordan 2000). For the others f'^2 / (2 f), with which a
-    parabola through f and f' has its least value at 0: 1 / (2 |r|) for a corner, the constant L for a parabola. Where
-    such a loss all but vanishes, a tenth of its ``usual`` value takes its place.
+
+def _log_return_slope(p, q, y, z):
+    return -1.0 / max(z, p)
+
+
+# --- curvatures of f in z, of its value and derivative there, that steps may rely on some way from z ---
+
+
+def _touching(p, q, y, z, value, derivative, usual):
+    """f'^2 / (2 f): a parabola through f and f' has its least value at 0.
+
+    It is 1 / (2 |r|) for a corner, the constant L for a parabola. Where such a loss all but vanishes, a tenth of its
+    ``usual`` value takes its place.
     """
-    if kind == SQUARED:
-        return 2.0
-    if kind == LOG:
-        weight = p if y > 0.5 else q
-        return weight * (0.25 if abs(z) < 1e-3 else math.tanh(0.5 * z) / (2.0 * z))
-    if kind == POISSON:
-        # Below the least point the slope over the way there, with which Newton's step ends in it.
-        here = math.exp(min(z, 709.0))
-        return max(here, derivative / (z - math.log(y))) if 0.0 < here < y else here
-    if kind == LOG_RETURN:
-        return derivative * derivative
     floor = max(value, 0.1 * usual)
     return derivative * derivative / (2.0 * floor) if floor > 0.0 else 0.0
 
 
-@nb.njit(cache=True)
-def _values(kind, p, q, y, z):
-    out = np.empty(z.size)
+def _two(p, q, y, z, value, derivative, usual):
+    return 2.0
+
+
+def _log_curvature(p, q, y, z, value, derivative, usual):
+    """The smallest of a parabola that touches f at z and lies above it everywhere (Jaakkola, Jordan 2000)."""
+    weight = p if y > 0.5 else q
+    return weight * (0.25 if abs(z) < 1e-3 else math.tanh(0.5 * z) / (2.0 * z))
+
+
+def _poisson_curvature(p, q, y, z, value, derivative, usual):
+    # Below the least point the slope over the way there, with which Newton's step ends in it.
+    here = math.exp(min(z, 709.0))
+    return max(here, derivative / (z - math.log(y))) if 0.0 < here < y else here
+
+
+def _log_return_curvature(p, q, y, z, value, derivative, usual):
+    return derivative * derivative
+
+
+class _Formula(typing.NamedTuple):
+    value: Callable
+    derivative: Callable
+    parameters: tuple[str, ...] = ()
+    curvature: Callable = _touching
+
+
+@jit
+def _at(address, p, q, y, z):
+    return call(address, (p, q, y, z))
+
+
+@jit
+def _at_each(address, p, q, y, z, out):
     for i in range(z.size):
-        out[i] = loss_value(kind, p, q, y[i], z[i])
-    return out
+        out[i] = call(address, (p, q, y[i], z[i]))
 
 
-@nb.njit(cache=True)
-def _derivatives(kind, p, q, y, z):
-    out = np.empty(z.size)
-    for i in range(z.size):
-        out[i] = loss_derivative(kind, p, q, y[i], z[i])
-    return out
+class CompiledLoss:
+    """A loss of one's own that runs as fast as the library's: two functions that numba compiles.
+
+    Parameters
+    ----------
+    value, derivative
+        Functions of two floats, the target y and the raw prediction z, that return f(y, z) and its derivative in z:
+        plain ones or numba's. A convex f, differentiable but for corners, is what guarantees are for.
+
+    Examples
+    --------
+    >>> import math
+    >>> from fwonline.losses import CompiledLoss
+    >>> log_cosh = CompiledLoss(lambda y, z: math.log(math.cosh(z - y)), lambda y, z: math.tanh(z - y))
+    >>> round(log_cosh(0.0, 1.0), 3), round(log_cosh.gradient(0.0, 1.0), 3)
+    (0.434, 0.762)
+    """
+
+    def __init__(self, value: Callable[[float, float], float], derivative: Callable[[float, float], float]):
+        self._native = []
+        for function in (value, derivative):
+            is_numba = hasattr(function, "py_func")
+            self._native.append(_by_address(function if is_numba else nb.njit(error_model="numpy")(function)))
+        self.value = value
+        self.derivative = derivative
+
+    def _loss(self) -> Loss:
+        value, derivative = (function.address for function in self._native)
+        return Loss(value, derivative, compiled_function(_touching, 7).address, 0.0, 0.0, 1)
+
+    def __call__(self, y_true: float, y_pred: float) -> float:
+        return self._native[0].ctypes(0.0, 0.0, y_true, y_pred)
+
+    def gradient(self, y_true: float, y_pred: float) -> float:
+        return self._native[1].ctypes(0.0, 0.0, y_true, y_pred)
 
 
-def compiled(loss: typing.Any) -> tuple[int, float, float]:
-    """The code and the two parameters under which a loss runs compiled; ``(CUSTOM, 0, 0)`` if it has none."""
-    return _form(loss, type(loss))
+def _by_address(function: typing.Any) -> typing.Any:
+    @nb.cfunc("f8(f8, f8, f8, f8)", error_model="numpy")
+    def by_address(p, q, y, z):
+        return function(y, z)
+
+    return by_address
 
 
-def _form(loss: typing.Any, formula: type) -> tuple[int, float, float]:
-    if (spec := _COMPILED.get(formula)) is None:
-        return CUSTOM, 0.0, 0.0
-    kind, names = spec
-    p, q = ([float(getattr(loss, name)) for name in names] + [0.0, 0.0])[:2]
-    return kind, p, q
+def compiled(loss: typing.Any) -> Loss | None:
+    """What kernels call; None for a loss that is a Python object alone."""
+    if isinstance(loss, CompiledLoss):
+        return loss._loss()
+    return _compiled(loss, type(loss))
+
+
+def _compiled(loss: typing.Any, cls: type) -> Loss | None:
+    if (formula := _FORMULAS.get(cls)) is None:
+        return None
+    p, q = ([float(getattr(loss, name)) for name in formula.parameters] + [0.0, 0.0])[:2]
+    value, derivative = (compiled_function(f, 4).address for f in formula[:2])
+    return Loss(value, derivative, compiled_function(formula.curvature, 7).address, p, q, 1)
+
+
+def usual_curvature() -> int:
+    """The address of the curvature that a Python loss has."""
+    return compiled_function(_touching, 7).address
 
 
 def check_loss(loss: typing.Any) -> None:
@@ -232,11 +328,11 @@ def check_loaded(owner: object, name: str) -> None:
     for parameter, value in vars(loss).items():
         # A huge weight or width would take derivatives beyond what sums can hold.
         is_number = isinstance(value, (int, float, np.integer, np.floating))
-        if not (is_number and abs(typing.cast("float", value)) <= layout.LARGEST) and value != {}:  # {}: no weights
+        if not (is_number and abs(typing.cast("float", value)) <= LARGEST) and value != {}:  # {}: no weights
             _loaded.fail(loss, parameter, "a finite number", value)
     if vars(_loaded.rebuilt(loss)) != vars(loss):
         _loaded.fail(owner, name, "a loss with its parameters alone", vars(loss))
-    if compiled(loss)[0] == CUSTOM and not isinstance(loss, _river.MultiClassLoss):
+    if type(loss) not in _FORMULAS and not isinstance(loss, _river.MultiClassLoss):
         loss(True, 0.5), loss.gradient(True, 0.5)  # a width of 0 divides
 
 
@@ -267,41 +363,52 @@ def vector_loss(loss: typing.Any) -> tuple[Vectorised, Vectorised]:
     array([-2.,  4.])
     """
     check_loss(loss)
-    kind, p, q = compiled(loss)
+    native = compiled(loss)
+    if native is None:
+        label = bool if is_binary(loss) else float
 
-    def by_kernel(kernel: Callable) -> Vectorised:
-        def function(y, z):
-            return kernel(kind, p, q, np.asarray(y, dtype=np.float64), np.asarray(z, dtype=np.float64))
+        def by_method(method: Callable) -> Vectorised:
+            def function(y, z):
+                pairs = zip(np.ravel(y).tolist(), np.ravel(z).tolist(), strict=True)
+                return np.array([float(method(label(a), b)) for a, b in pairs])
 
-        return function
+            return function
 
-    def by_method(method: Callable) -> Vectorised:
-        def function(y, z):
-            return np.array([float(method(a, b)) for a, b in zip(np.ravel(y), np.ravel(z), strict=True)])
-
-        return function
-
-    if kind == CUSTOM:
         return by_method(loss), by_method(loss.gradient)
-    return by_kernel(_values), by_kernel(_derivatives)
+
+    def by_kernel(address: int) -> Vectorised:
+        def function(y, z):
+            return _over(address, native, y, z)
+
+        return function
+
+    return by_kernel(native.value), by_kernel(native.derivative)
+
+
+def _over(address: int, native: Loss, y: typing.Any, z: typing.Any) -> Floats:
+    z = np.asarray(z, dtype=np.float64)
+    out = np.empty(z.size)
+    _at_each(address, native.p, native.q, np.ravel(np.asarray(y, dtype=np.float64)), np.ravel(z), out)
+    return out
 
 
 class _Compiled:
     """Value and gradient of a loss of this module, scalar or vectorised, by its compiled form."""
 
-    def _apply(self, scalar: Callable, vector: Callable, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
+    def _apply(self, which: str, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
         # A subclass that overrides one of its methods still reaches the formula it came from.
-        form = _form(self, next(kind for kind in type(self).__mro__ if kind in _COMPILED))
+        native = _compiled(self, next(cls for cls in type(self).__mro__ if cls in _FORMULAS))
+        assert native is not None
+        address = getattr(native, which)
         if isinstance(y_pred, np.ndarray):
-            z = np.asarray(y_pred, dtype=np.float64)
-            return vector(*form, np.broadcast_to(np.asarray(y_true, dtype=np.float64), z.shape), z)
-        return scalar(*form, float(y_true), float(y_pred))
+            return _over(address, native, np.broadcast_to(np.asarray(y_true, dtype=np.float64), y_pred.shape), y_pred)
+        return _at(address, native.p, native.q, float(y_true), float(y_pred))
 
     def __call__(self, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
-        return self._apply(loss_value, _values, y_true, y_pred)
+        return self._apply("value", y_true, y_pred)
 
     def gradient(self, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
-        return self._apply(loss_derivative, _derivatives, y_true, y_pred)
+        return self._apply("derivative", y_true, y_pred)
 
 
 def _positive(name: str, value: float) -> None:
@@ -388,20 +495,20 @@ class NegativeLogReturn(_Compiled, _river.RegressionLoss):
         self.floor = floor
 
 
-_COMPILED: dict[type, tuple[int, tuple[str, ...]]] = {
-    _river.Squared: (SQUARED, ()),
-    _river.Absolute: (ABSOLUTE, ()),
-    _river.Huber: (HUBER, ("epsilon",)),
-    _river.Quantile: (QUANTILE, ("alpha",)),
-    _river.Poisson: (POISSON, ()),
-    _river.EpsilonInsensitiveHinge: (EPSILON_LABEL, ("eps",)),
-    _river.Log: (LOG, ("weight_pos", "weight_neg")),
-    _river.Hinge: (HINGE, ("threshold",)),
-    _river.BinaryFocalLoss: (FOCAL, ("gamma", "beta")),
-    EpsilonInsensitive: (EPSILON, ("eps",)),
-    SquaredHinge: (SQUARED_HINGE, ()),
-    SmoothHinge: (SMOOTH_HINGE, ("width",)),
-    NegativeLogReturn: (LOG_RETURN, ("floor",)),
+_FORMULAS: dict[type, _Formula] = {
+    _river.Squared: _Formula(_squared, _squared_slope, curvature=_two),
+    _river.Absolute: _Formula(_absolute, _absolute_slope),
+    _river.Huber: _Formula(_huber, _huber_slope, ("epsilon",)),
+    _river.Quantile: _Formula(_quantile, _quantile_slope, ("alpha",)),
+    _river.Poisson: _Formula(_poisson, _poisson_slope, curvature=_poisson_curvature),
+    _river.EpsilonInsensitiveHinge: _Formula(_epsilon_label, _epsilon_label_slope, ("eps",)),
+    _river.Log: _Formula(_log, _log_slope, ("weight_pos", "weight_neg"), _log_curvature),
+    _river.Hinge: _Formula(_hinge, _hinge_slope, ("threshold",)),
+    _river.BinaryFocalLoss: _Formula(_focal, _focal_slope, ("gamma", "beta")),
+    EpsilonInsensitive: _Formula(_epsilon, _epsilon_slope, ("eps",)),
+    SquaredHinge: _Formula(_squared_hinge, _squared_hinge_slope),
+    SmoothHinge: _Formula(_smooth_hinge, _smooth_hinge_slope, ("width",)),
+    NegativeLogReturn: _Formula(_log_return, _log_return_slope, ("floor",), _log_return_curvature),
 }
 
 

@@ -32,7 +32,7 @@ def labels(loss):
 @pytest.mark.parametrize("loss", RIVER, ids=repr)
 def test_compiled_equals_rivers_own_methods(loss):
     value, derivative = losses.vector_loss(loss)
-    assert losses.compiled(loss)[0] != losses.CUSTOM
+    assert losses.compiled(loss) is not None
     # river's sigmoid is clipped far out, and the value of its Quantile is not the one of its gradient
     grid = GRID[1:-1] if isinstance(loss, optim.losses.BinaryFocalLoss) else GRID
     twin = optim.losses.Quantile(1 - loss.alpha) if isinstance(loss, optim.losses.Quantile) else loss
@@ -87,7 +87,7 @@ def test_a_loss_of_ones_own_runs_by_its_methods():
             return math.tanh(y_pred - y_true)
 
     value, derivative = losses.vector_loss(LogCosh())
-    assert losses.compiled(LogCosh())[0] == losses.CUSTOM
+    assert losses.compiled(LogCosh()) is None
     np.testing.assert_allclose(derivative(np.zeros(2), np.array([0.0, 1.0])), [0.0, math.tanh(1.0)])
     np.testing.assert_allclose(value(np.zeros(2), np.array([0.0, 1.0])), [0.0, math.log(math.cosh(1.0))])
 

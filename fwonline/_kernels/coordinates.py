@@ -4,10 +4,11 @@ The LMO of the l1 ball wants argmax |u_j|, that of the simplices argmin u_j: bot
 blocks of 64, blocks in groups of 32 and groups in regions of 32; ``bound[b]`` is at least every key of block b,
 ``group[g]`` at least every bound of group g, and what stands for region r, ``group[-1 - r]``, at least every number of
 its groups. An update raises them in O(1), and almost always only compares; when a key falls nothing is done.
-Finding the best looks into the block on top: if its bound is met the answer is there, otherwise the bound comes down
-to what the block holds, and the next block on top is looked into. That costs d / 65536 comparisons and a few blocks.
+The search for the best looks into the block on top: if its bound is met the best is there, otherwise the bound comes
+down to what the block holds, and the next block on top is looked into. That costs d / 65536 comparisons and a few
+blocks.
 
-Ties go to the lowest ``rank``, which hangs on a feature's name alone, so that neither the order of keys in a dict nor
+Ties go to the lowest ``rank``, which a feature's name alone decides, so that neither the order of keys in a dict nor
 that of first appearances shows in a model.
 """
 
@@ -116,41 +117,48 @@ def sparse_dot(v, idx, val, start, stop):
 
 
 @part
-def raise_region(group, g, k):
+def key(kind, u_j):
+    """What an LMO of coordinates looks for the largest of."""
+    return abs(u_j) if kind == L1 else -u_j
+
+
+@part
+def raise_region(it, g, k):
     """Group g has a bound of k, above those it had."""
-    group[g] = k
-    r = group.size - 1 - (g >> GROUP_SHIFT)
-    group[r] = max(group[r], k)
+    it.group[g] = k
+    r = it.group.size - 1 - (g >> GROUP_SHIFT)
+    it.group[r] = max(it.group[r], k)
 
 
 @part
-def raise_bounds(bound, group, b, k):
-    """Key k, above the bound of its block b."""
-    bound[b] = k
+def raise_bounds(it, j, k):
+    """Key k of coordinate j, above the bound of its block."""
+    b = np.uint32(j) >> np.uint32(BLOCK_SHIFT)
+    it.bound[b] = k
     g = np.int64(b >> np.uint32(GROUP_SHIFT))
-    if k > group[g]:
-        raise_region(group, g, k)
+    if k > it.group[g]:
+        raise_region(it, g, k)
 
 
 @part
-def add_row(kind, u, bound, group, idx, val, start, stop, factor):
-    """u += factor * x for a sparse row x."""
+def add_row(it, kind, x, factor):
+    """u += factor * x for a sparse row x; bounds follow."""
+    u, bound = it.u, it.bound
+    idx, val = x.idx, x.val
     if kind == L1:
-        for k in range(start, stop):
+        for k in range(x.start, x.stop):
             j = idx[k]
             new = u[j] + factor * val[k]
             u[j] = new
-            b = j >> np.uint32(BLOCK_SHIFT)
-            if abs(new) > bound[b]:
-                raise_bounds(bound, group, b, abs(new))
+            if abs(new) > bound[j >> np.uint32(BLOCK_SHIFT)]:
+                raise_bounds(it, j, abs(new))
     else:
-        for k in range(start, stop):
+        for k in range(x.start, x.stop):
             j = idx[k]
             new = u[j] + factor * val[k]
             u[j] = new
-            b = j >> np.uint32(BLOCK_SHIFT)
-            if -new > bound[b]:
-                raise_bounds(bound, group, b, -new)
+            if -new > bound[j >> np.uint32(BLOCK_SHIFT)]:
+                raise_bounds(it, j, -new)
 
 
 @fast_part
@@ -168,31 +176,33 @@ def _largest(kind, u, start, stop):
 
 
 @jit
-def admit(bound, group, first, last):
+def admit(it, first, last):
     """Coordinates first to last join with u_j = 0."""
     for b in range(first >> BLOCK_SHIFT, ((last - 1) >> BLOCK_SHIFT) + 1 if last > first else 0):
-        bound[b] = max(bound[b], 0.0)
+        it.bound[b] = max(it.bound[b], 0.0)
         g = b >> GROUP_SHIFT
-        if bound[b] > group[g]:
-            raise_region(group, g, bound[b])
+        if it.bound[b] > it.group[g]:
+            raise_region(it, g, it.bound[b])
 
 
 @jit
-def rebuild(kind, u, bound, group, d):
+def rebuild(it, kind, d):
     """Bounds of blocks and groups from u."""
+    bound, group = it.bound, it.group
     bound[:] = -np.inf
     group[:] = -np.inf
     for b in range((d + BLOCK - 1) >> BLOCK_SHIFT):
         start = b << BLOCK_SHIFT
-        bound[b] = _largest(kind, u, start, min(start + BLOCK, d))
+        bound[b] = _largest(kind, it.u, start, min(start + BLOCK, d))
         g = b >> GROUP_SHIFT
         if bound[b] > group[g]:
-            raise_region(group, g, bound[b])
+            raise_region(it, g, bound[b])
 
 
 @part
-def best(kind, u, rank, bound, group, d):
+def best(it, kind, d):
     """The coordinate of the largest key; d >= 1."""
+    u, rank, bound, group = it.u, it.rank, it.bound, it.group
     blocks = (d + BLOCK - 1) >> BLOCK_SHIFT
     groups = (blocks + GROUP - 1) >> GROUP_SHIFT
     regions = (groups + GROUP - 1) >> GROUP_SHIFT
@@ -217,9 +227,7 @@ def best(kind, u, rank, bound, group, d):
                             bound[b] = held
                             if held == top:
                                 for j in range(start, stop):
-                                    if (abs(u[j]) if kind == L1 else -u[j]) == top and (
-                                        winner < 0 or rank[j] < rank[winner]
-                                    ):
+                                    if key(kind, u[j]) == top and (winner < 0 or rank[j] < rank[winner]):
                                         winner = j
                         highest = bound[b] if bound[b] > highest else highest
                     group[g] = highest

@@ -1,16 +1,15 @@
 """The memory of a finite sum: the samples an optimizer holds, their derivatives alpha_i, and u = sum_i alpha_i x_i.
 
-Rows live one after another in a circular pool (``pool_idx``, ``pool_val``); since the oldest leaves first, the pool
-never fragments. ``rows[i]`` is (start, length, stamp of the last batch drawn), ``duals[i]`` is (alpha_i, y_i,
-||x_i||_inf). The same kernels run on a whole CSR matrix offline: its rows are then the pool.
+Rows live one after another in a circular pool (``mem.idx``, ``mem.val``); since the oldest leaves first, the pool never
+fragments. The same kernels run on a whole CSR matrix offline: its rows are then the pool.
 
 Rounding. u is a long sum of additions and removals. Each rounds three times, the change of alpha_i, its product with
-x_ij and the sum, and errs by at most 5 * 2^-53 times MASS = sum_i |alpha_i| ||x_i||_inf, the largest value that an
-entry can have. DRIFT adds up MASS; when it passes ``MASS * max(REFRESH, n)`` the sum is taken anew from the memory. So
+x_ij and the sum, and errs by at most 5 * 2^-53 times mass = sum_i |alpha_i| ||x_i||_inf, the largest value that an
+entry can have. drift adds up mass; when it passes ``mass * max(REFRESH, n)`` the sum is taken anew from the memory. So
 
-    |u_j - exact u_j| <= 5 * 2^-53 * (max(REFRESH, n) + 2 n) * MASS,
+    |u_j - exact u_j| <= 5 * 2^-53 * (max(REFRESH, n) + 2 n) * mass,
 
-6e-10 of MASS for memories up to a million. While MASS keeps its size that costs n / max(REFRESH, n) <= 1 row a step;
+6e-10 of mass for memories up to a million. While mass keeps its size that costs n / max(REFRESH, n) <= 1 row a step;
 when it falls far, as when a sample of huge values leaves or all derivatives vanish, the sum is taken anew at once.
 """
 
@@ -19,47 +18,38 @@ from __future__ import annotations
 import numpy as np
 
 from fwonline._kernels.coordinates import add_row, rebuild, sparse_dot
+from fwonline._kernels.entry import call
 from fwonline._kernels.layout import (
     BAD_TARGET,
     BAD_VALUE,
-    DOT,
-    DRAW,
-    DRIFT,
-    FIT_INTERCEPT,
-    HEAD,
-    INTERCEPT,
-    INTERCEPT_H,
+    FAILED,
     LARGEST,
-    LIVE,
-    LOSS,
-    LOSS_KIND,
-    LOSS_P,
-    LOSS_Q,
-    LOSS_SUM,
-    MASS,
-    N_GRADIENTS,
-    N_SUMS,
-    NOISE,
+    NEED_NAMES,
+    NEED_NOISE,
     OK,
-    PREDICTION,
-    SEEN,
-    SET,
-    TARGET,
     TOO_LARGE,
-    UNIT_SIMPLEX,
-    W_SCALE,
-    D,
     jit,
     part,
 )
 from fwonline._kernels.prefetch import AHEAD, prefetch_row
-from fwonline.losses import CUSTOM, loss_derivative, loss_value
+from fwonline._kernels.state import Look, Row
+from fwonline._kernels.steps import is_sparse
 
 REFRESH = 1 << 20
 # Entries of a batch below which bounds are kept along the way, however few features there are.
 WIDE = 512
-START, LENGTH, STAMP = 0, 1, 2
-ALPHA, LABEL, LARGEST_VALUE = 0, 1, 2
+
+
+@part
+def loss_value(loss, y, z):
+    """f(y, z)."""
+    return call(loss.value, (loss.p, loss.q, y, z))
+
+
+@part
+def loss_derivative(loss, y, z):
+    """df/dz; NaN where Python was called back and raised."""
+    return call(loss.derivative, (loss.p, loss.q, y, z))
 
 
 @part
@@ -84,52 +74,109 @@ def largest_of_rows(indptr, val, out):
 
 
 @part
-def check_values(bits, start, stop, y):
-    """Whether a sample may be learned from; and max |x_j|."""
-    largest = largest_of(bits, start, stop)
-    if not largest <= LARGEST:
-        return BAD_VALUE, largest
-    if not abs(y) <= LARGEST:
-        return BAD_TARGET, largest
-    return OK, largest
+def row_at(rows, i):
+    """Sample i of those on their way in."""
+    return Row(rows.idx, rows.val, rows.indptr[i], rows.indptr[i + 1])
 
 
 @part
-def check_contribution(alpha, largest):
+def row_of(mem, slot):
+    """A sample held."""
+    start = mem.held[slot].start
+    return Row(mem.idx, mem.val, start, start + mem.held[slot].length)
+
+
+@part
+def dot_with(v, x):
+    """<x, v>."""
+    return sparse_dot(v, x.idx, x.val, x.start, x.stop)
+
+
+@part
+def margin_of(it, mem, s, slot):
+    """<x_i, w> of a slot."""
+    return s.w_scale * dot_with(it.v, row_of(mem, slot))
+
+
+@part
+def can_sum(alpha, largest):
     """Whether alpha x stays within what sums can hold; false for NaN too."""
-    return OK if abs(alpha) * largest <= LARGEST * LARGEST else TOO_LARGE
+    return abs(alpha) * largest <= LARGEST * LARGEST
 
 
 @part
-def add_sample(u, rank, bound, group, num, cnt, idx, val, start, stop, factor, margin):
+def look(it, s, problem, rows, i):
+    """Sample i as the present iterate sees it, and whether it may be learned from."""
+    x, y = row_at(rows, i), rows.y[i]
+    largest = largest_of(rows.bits, x.start, x.stop)
+    status = OK
+    if not largest <= LARGEST:
+        status = BAD_VALUE
+    elif not abs(y) <= LARGEST:
+        status = BAD_TARGET
+    margin = s.w_scale * dot_with(it.v, x)
+    prediction = margin + s.intercept
+    alpha = loss = 0.0
+    if status == OK:
+        alpha = loss_derivative(problem.loss, y, prediction)
+        if not can_sum(alpha, largest):
+            status = TOO_LARGE
+        loss = loss_value(problem.loss, y, prediction)
+        if problem.failed[0] != 0:
+            status = FAILED
+    return Look(status, y, margin, prediction, alpha, loss, largest)
+
+
+@part
+def is_ready(s, noise, draws):
+    """Whether so many draws can be made and all names have room; a status."""
+    if s.drawn + draws > noise.size:
+        return NEED_NOISE
+    if s.crowded != 0:
+        return NEED_NAMES
+    return OK
+
+
+@part
+def play(s, seen):
+    """What monitors read of the sample that is learned from now on."""
+    s.target = seen.y
+    s.prediction = seen.prediction
+    s.loss = seen.loss
+    s.loss_sum += seen.loss
+    s.seen += 1
+
+
+@part
+def add_sample(it, s, region, x, factor, margin):
     """u += factor x, with <u, w> kept; margin = <x, w>."""
     if factor == 0.0:
         return
-    if cnt[SET] <= UNIT_SIMPLEX:
-        add_row(cnt[SET], u, bound, group, idx, val, start, stop, factor)
+    if is_sparse(region):
+        add_row(it, region.kind, x, factor)
     else:
-        for k in range(start, stop):
-            u[idx[k]] += factor * val[k]
-    num[DOT] += factor * margin
+        for k in range(x.start, x.stop):
+            it.u[x.idx[k]] += factor * x.val[k]
+    s.dot += factor * margin
 
 
 @part
-def room(rows, cnt, capacity, need):
+def room(mem, s, need):
     """Where a row of ``need`` entries can be written once the oldest row has left, or -1.
 
-    Rows lie in the order of their age, from the oldest's start to HEAD, around the pool's end. A row is never split,
-    and HEAD never catches up with a live row's start, so that a full pool is not taken for an empty one.
+    Rows lie in the order of their age, from the oldest's start to ``head``, around the pool's end. A row is never
+    split, and ``head`` never catches up with a live row's start, so that a full pool is not taken for an empty one.
     """
-    memory = rows.shape[0]
-    live = cnt[LIVE]
+    capacity, slots = mem.idx.size, mem.held.size
+    live = s.live
     oldest = 0
-    if live == memory:
+    if live == slots:
         live -= 1
-        oldest = (cnt[SEEN] + 1) % memory
+        oldest = (s.seen + 1) % slots
     if live == 0:
         return 0 if need <= capacity else -1
-    head = cnt[HEAD]
-    tail = rows[oldest, START]
+    head = s.head
+    tail = mem.held[oldest].start
     if head >= tail:
         if need <= capacity - head:
             return head
@@ -138,265 +185,232 @@ def room(rows, cnt, capacity, need):
 
 
 @part
-def change_mass(num, change):
+def change_mass(s, change):
     """One update of u, whose rounding is bounded by the mass before or after it."""
-    before = num[MASS]
-    num[MASS] = before + change
-    num[DRIFT] += max(before, num[MASS])
+    before = s.mass
+    s.mass = before + change
+    s.drift += max(before, s.mass)
 
 
 @jit
-def sum_anew(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val):
-    """u, <u, w> and MASS from the memory."""
-    d = cnt[D]
-    u[:d] = 0.0
+def sum_anew(it, mem, s, region):
+    """u, <u, w> and the mass from the memory."""
+    u = it.u
+    u[: s.d] = 0.0
     dot = 0.0
     mass = 0.0
-    for i in range(cnt[LIVE]):
-        start = rows[i, START]
-        stop = start + rows[i, LENGTH]
-        alpha = duals[i, ALPHA]
-        for k in range(start, stop):
-            u[pool_idx[k]] += alpha * pool_val[k]
-        dot += alpha * sparse_dot(v, pool_idx, pool_val, start, stop)
-        mass += abs(alpha) * duals[i, LARGEST_VALUE]
-    if cnt[SET] <= UNIT_SIMPLEX and d > 0:
-        rebuild(cnt[SET], u, bound, group, d)
-    num[DOT] = dot * num[W_SCALE]
-    num[MASS] = mass
-    num[DRIFT] = 0.0
-    cnt[N_SUMS] += 1
+    for i in range(s.live):
+        x = row_of(mem, i)
+        alpha = mem.held[i].alpha
+        for k in range(x.start, x.stop):
+            u[x.idx[k]] += alpha * x.val[k]
+        dot += alpha * dot_with(it.v, x)
+        mass += abs(alpha) * mem.held[i].largest
+    if is_sparse(region) and s.d > 0:
+        rebuild(it, region.kind, s.d)
+    s.dot = dot * s.w_scale
+    s.mass = mass
+    s.drift = 0.0
+    s.n_sums += 1
 
 
 @part
-def settle(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val):
+def bound_rounding(it, mem, s, region):
     """Take the sum anew when its rounding may have grown past what is allowed."""
-    if num[DRIFT] > num[MASS] * max(REFRESH, cnt[LIVE]):
-        sum_anew(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val)
+    if s.drift > s.mass * max(REFRESH, s.live):
+        sum_anew(it, mem, s, region)
 
 
 @part
-def evict(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot):
+def evict(it, mem, s, region, slot):
     """The contribution alpha_i x_i of a slot leaves u."""
-    alpha = duals[slot, ALPHA]
-    start = rows[slot, START]
-    stop = start + rows[slot, LENGTH]
+    alpha = mem.held[slot].alpha
     if alpha != 0.0:
-        margin = num[W_SCALE] * sparse_dot(v, pool_idx, pool_val, start, stop)
-        add_sample(u, rank, bound, group, num, cnt, pool_idx, pool_val, start, stop, -alpha, margin)
-        change_mass(num, -abs(alpha) * duals[slot, LARGEST_VALUE])
-    cnt[LIVE] -= 1
+        add_sample(it, s, region, row_of(mem, slot), -alpha, margin_of(it, mem, s, slot))
+        change_mass(s, -abs(alpha) * mem.held[slot].largest)
+    s.live -= 1
 
 
 @part
-def store(num, cnt, rows, duals, pool_idx, pool_val, slot, at, idx, val, start, stop, y, alpha, largest):
+def store(mem, s, slot, at, x, seen):
     """Copy a sample into the memory."""
-    size = stop - start
+    size = x.stop - x.start
     # Unsigned positions, one array at a time: so the copies vectorise.
-    to, source, count = np.uint64(at), np.uint64(start), np.uint64(size)
+    to, source, count = np.uint64(at), np.uint64(x.start), np.uint64(size)
     for k in range(count):
-        pool_idx[to + k] = idx[source + k]
+        mem.idx[to + k] = x.idx[source + k]
     for k in range(count):
-        pool_val[to + k] = val[source + k]
-    rows[slot, START] = at
-    rows[slot, LENGTH] = size
-    rows[slot, STAMP] = -1
-    duals[slot, ALPHA] = alpha
-    duals[slot, LABEL] = y
-    duals[slot, LARGEST_VALUE] = largest
-    cnt[HEAD] = at + size
-    cnt[LIVE] += 1
-    change_mass(num, abs(alpha) * largest)
+        mem.val[to + k] = x.val[source + k]
+    new = mem.held[slot]
+    new.start = at
+    new.length = size
+    new.stamp = -1
+    new.alpha = seen.alpha
+    new.y = seen.y
+    new.largest = seen.largest
+    s.head = at + size
+    s.live += 1
+    change_mass(s, abs(seen.alpha) * seen.largest)
 
 
 @part
-def draw_batch(rows, cnt, noise, batch, size, first):
+def enter(it, mem, s, region, x, at, seen):
+    """The newest sample takes the oldest one's place; its derivative enters r at once. Returns its slot."""
+    slot = (s.seen - 1) % mem.held.size
+    if s.live == mem.held.size:
+        evict(it, mem, s, region, slot)
+    store(mem, s, slot, at, x, seen)
+    add_sample(it, s, region, x, seen.alpha, seen.margin)
+    s.u_scale = 1.0 / s.live
+    s.n_gradients += 1
+    return slot
+
+
+@part
+def draw_batch(mem, draws, s, size, first):
     """``size`` different slots of the live ones, uniformly (Floyd's algorithm); slot ``first`` among them if >= 0."""
-    n = cnt[LIVE]
-    cnt[DRAW] += 1
-    stamp = cnt[DRAW]
+    n = s.live
+    s.stamp += 1
+    stamp = s.stamp
     count = 0
     if first >= 0:
         # The others come from the n - 1 slots that are not `first`, whose place the last slot takes.
-        batch[0] = first
+        draws.batch[0] = first
         count = 1
         n -= 1
     for top in range(n - (size - count), n):
-        pick = np.int64(noise[cnt[NOISE]] * (top + 1))
-        cnt[NOISE] += 1
+        pick = np.int64(draws.noise[s.drawn] * (top + 1))
+        s.drawn += 1
         slot = n if pick == first else pick
-        if rows[slot, STAMP] == stamp:
+        if mem.held[slot].stamp == stamp:
             slot = n if top == first else top
-        rows[slot, STAMP] = stamp
-        batch[count] = slot
+        mem.held[slot].stamp = stamp
+        draws.batch[count] = slot
         count += 1
 
 
 @part
-def replace(num, duals, slot, alpha):
-    """alpha_i <- alpha where it may be summed; answers its change."""
-    change = alpha - duals[slot, ALPHA]
-    largest = duals[slot, LARGEST_VALUE]
-    if change == 0.0 or check_contribution(alpha, largest) != OK:
+def replace(s, mem, slot, alpha):
+    """alpha_i <- alpha where it may be summed; returns its change."""
+    held = mem.held[slot]
+    change = alpha - held.alpha
+    if change == 0.0 or not can_sum(alpha, held.largest):
         return 0.0
-    change_mass(num, (abs(alpha) - abs(duals[slot, ALPHA])) * largest)
-    duals[slot, ALPHA] = alpha
+    change_mass(s, (abs(alpha) - abs(held.alpha)) * held.largest)
+    held.alpha = alpha
     return change
 
 
 @part
-def renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha):
-    """alpha_i <- alpha, the derivative at the present iterate; u follows."""
-    change = replace(num, duals, slot, alpha)
-    start = rows[slot, START]
-    stop = start + rows[slot, LENGTH]
-    add_sample(u, rank, bound, group, num, cnt, pool_idx, pool_val, start, stop, change, margin)
+def renew(it, mem, s, region, slot, margin, alpha, wide):
+    """alpha_i <- alpha; u follows, and the bounds of its blocks unless ``rebuild`` makes them anew (``wide``)."""
+    change = replace(s, mem, slot, alpha)
+    x = row_of(mem, slot)
+    if wide:
+        for k in range(x.start, x.stop):
+            it.u[x.idx[np.uint64(k)]] += change * x.val[np.uint64(k)]
+        s.dot += change * margin
+    else:
+        add_sample(it, s, region, x, change, margin)
 
 
 @part
-def is_wide(cnt, rows, batch, first, last):
+def is_wide(mem, draws, s, region, first, last):
     """Whether a batch changes so much of u that making its bounds anew costs less than keeping them along the way."""
     entries = np.int64(0)
     for k in range(first, last):
-        entries += rows[batch[k], LENGTH]
-    return cnt[SET] <= UNIT_SIMPLEX and entries > max(cnt[D] >> 3, WIDE)
+        entries += mem.held[draws.batch[k]].length
+    return is_sparse(region) and entries > max(s.d >> 3, WIDE)
 
 
 @part
-def renew_unbounded(u, num, rows, duals, pool_idx, pool_val, slot, margin, alpha):
-    """The same as ``renew``, the bounds of u's blocks left for ``rebuild``."""
-    change = replace(num, duals, slot, alpha)
-    start = rows[slot, START]
-    for k in range(start, start + rows[slot, LENGTH]):
-        u[pool_idx[np.uint64(k)]] += change * pool_val[np.uint64(k)]
-    num[DOT] += change * margin
-
-
-@part
-def margin_of(v, num, rows, pool_idx, pool_val, slot):
-    """<x_i, w> of a slot."""
-    start = rows[slot, START]
-    return num[W_SCALE] * sparse_dot(v, pool_idx, pool_val, start, start + rows[slot, LENGTH])
-
-
-@part
-def look_ahead(rows, pool_idx, pool_val, batch, k, last):
+def look_ahead(mem, draws, k, last):
     """Ask for the row that is a few places further on in a batch."""
     if k + AHEAD < last:
-        slot = batch[k + AHEAD]
-        prefetch_row(pool_idx, pool_val, rows[slot, START], rows[slot, LENGTH])
+        held = mem.held[draws.batch[k + AHEAD]]
+        prefetch_row(mem.idx, mem.val, held.start, held.length)
 
 
 @part
-def renew_batch(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, batch, first, last):
-    """Derivatives of batch[first:last] at the present iterate, by the compiled loss."""
-    intercept = num[INTERCEPT]
-    cnt[N_GRADIENTS] += last - first
-    wide = is_wide(cnt, rows, batch, first, last)
+def renew_batch(run, first, last, rho):
+    """alpha_i <- (1 - rho) alpha_i + rho f'(y_i, <x_i, w>) for batch[first:last]; r follows."""
+    it, mem, draws, s = run.it, run.mem, run.draws, run.state[0]
+    loss, region = run.problem.loss, run.problem.region
+    s.n_gradients += last - first
+    wide = is_wide(mem, draws, s, region, first, last)
     for k in range(first, last):
-        look_ahead(rows, pool_idx, pool_val, batch, k, last)
-        slot = batch[k]
-        margin = margin_of(v, num, rows, pool_idx, pool_val, slot)
-        alpha = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[slot, LABEL], margin + intercept)
-        if wide:
-            renew_unbounded(u, num, rows, duals, pool_idx, pool_val, slot, margin, alpha)
-        else:
-            renew(u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot, margin, alpha)
+        look_ahead(mem, draws, k, last)
+        slot = draws.batch[k]
+        margin = margin_of(it, mem, s, slot)
+        alpha = loss_derivative(loss, mem.held[slot].y, margin + s.intercept)
+        if rho != 1.0:
+            old = mem.held[slot].alpha
+            alpha = old + rho * (alpha - old)
+        renew(it, mem, s, region, slot, margin, alpha, wide)
     if wide:
-        rebuild(cnt[SET], u, bound, group, cnt[D])
+        rebuild(it, region.kind, s.d)
 
 
 @jit
-def full_gradient(v, num, cnt, rows, duals, pool_idx, pool_val, gradient):
+def full_gradient(it, mem, s, loss, gradient):
     """gradient += sum over the memory of f'(y_i, <x_i, w>) x_i, at the present iterate; nothing else changes."""
-    for i in range(cnt[LIVE]):
-        start = rows[i, START]
-        z = margin_of(v, num, rows, pool_idx, pool_val, i) + num[INTERCEPT]
-        alpha = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], duals[i, LABEL], z)
-        for k in range(start, start + rows[i, LENGTH]):
-            gradient[pool_idx[k]] += alpha * pool_val[k]
-
-
-@part
-def look(v, num, cnt, bits, idx, val, start, stop, y):
-    """A sample as the present iterate sees it: (status, <x, w>, prediction, its derivative alpha, ||x||_inf)."""
-    status, largest = check_values(bits, start, stop, y)
-    margin = num[W_SCALE] * sparse_dot(v, idx, val, start, stop)
-    prediction = margin + num[INTERCEPT]
-    alpha = loss_derivative(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], y, prediction)
-    if status == OK:
-        status = check_contribution(alpha, largest)
-    return status, margin, prediction, alpha, largest
+    for i in range(s[0].live):
+        x = row_of(mem, i)
+        alpha = loss_derivative(loss, mem.held[i].y, margin_of(it, mem, s[0], i) + s[0].intercept)
+        for k in range(x.start, x.stop):
+            gradient[x.idx[k]] += alpha * x.val[k]
 
 
 @jit
-def take_out(num, rows, duals, live, idx, val, at, new):
+def take_out(mem, s, new, more):
     """Rows lose the entries of features that are given up, and the others follow theirs: new[j] is -1, or a position.
 
-    ``at`` is one more number an entry, or empty.
+    ``more`` is one more number an entry, or empty.
     """
-    for i in range(live):
-        start = rows[i, START]
+    idx, val = mem.idx, mem.val
+    for i in range(s[0].live):
+        held = mem.held[i]
+        start = held.start
         to = start
         largest = 0.0
-        for k in range(start, start + rows[i, LENGTH]):
+        for k in range(start, start + held.length):
             j = new[idx[k]]
             if j >= 0:
                 idx[to] = j
                 val[to] = val[k]
                 largest = max(largest, abs(val[k]))
-                if at.size > 0:
-                    at[to] = at[k]
+                if more.size > 0:
+                    more[to] = more[k]
                 to += 1
-        rows[i, LENGTH] = to - start
-        num[MASS] += abs(duals[i, ALPHA]) * (largest - duals[i, LARGEST_VALUE])
-        duals[i, LARGEST_VALUE] = largest
+        held.length = to - start
+        s[0].mass += abs(held.alpha) * (largest - held.largest)
+        held.largest = largest
 
 
 @part
-def note_play(num, cnt, y, prediction, loss):
-    """What monitors read of the sample that is about to be learned."""
-    num[TARGET] = y
-    num[PREDICTION] = prediction
-    num[LOSS] = loss
-    num[LOSS_SUM] += loss
-    cnt[SEEN] += 1
-
-
-@part
-def play(num, cnt, y, prediction):
-    """The sample looked at is learned from now on."""
-    note_play(num, cnt, y, prediction, loss_value(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], y, prediction))
-
-
-@part
-def fit_intercept(num, cnt, y, prediction, alpha):
+def fit_intercept(s, loss, seen):
     """One step of the intercept, which lies outside the constraint: an online Newton step in one dimension.
 
     The curvature is that of the loss where it has one (then the intercept of a squared loss is a running mean of
     residuals, whatever their unit), and otherwise the size of the residuals' derivative over their running size.
     """
-    if cnt[FIT_INTERCEPT] == 0:
+    if s.fit_intercept == 0:
         return
-    kind = cnt[LOSS_KIND]
-    p, q = num[LOSS_P], num[LOSS_Q]
+    y, z, alpha = seen.y, seen.prediction, seen.alpha
     # A central difference of the derivative over a width on which smooth losses are quadratic to 1e-6.
     width = 1e-3
-    if kind != CUSTOM:
-        curvature = (
-            loss_derivative(kind, p, q, y, prediction + width) - loss_derivative(kind, p, q, y, prediction - width)
-        ) / (2.0 * width)
-    else:
-        curvature = 0.0
+    curvature = 0.0
+    if loss.is_compiled != 0:
+        curvature = (loss_derivative(loss, y, z + width) - loss_derivative(loss, y, z - width)) / (2.0 * width)
     if curvature > 0.0 and curvature < 0.5 / width:
-        num[INTERCEPT_H] += curvature
+        s.intercept_h += curvature
     else:
-        num[INTERCEPT_H] += abs(alpha) / max(abs(y - prediction), width)
+        s.intercept_h += abs(alpha) / max(abs(y - z), width)
     # The first sample's worth of curvature counts twice: a lone first step is half a Newton step.
-    if num[INTERCEPT_H] > 0.0:
-        step = alpha / (num[INTERCEPT_H] * (1.0 + 1.0 / cnt[SEEN]))
+    if s.intercept_h > 0.0:
+        step = alpha / (s.intercept_h * (1.0 + 1.0 / s.seen))
         # Where the curvature grows along the step (that of Poisson's loss by powers of e), Newton's step goes too far:
         # it never passes the sample's own minimum.
-        while kind != CUSTOM and loss_derivative(kind, p, q, y, prediction - step) * alpha < 0.0:
+        while loss.is_compiled != 0 and loss_derivative(loss, y, z - step) * alpha < 0.0:
             step *= 0.5
-        num[INTERCEPT] -= step
+        s.intercept -= step

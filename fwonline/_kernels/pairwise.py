@@ -9,7 +9,7 @@ so that its slope at any w takes four sums a coordinate, and no sample:
 
     g_j(w) = r_j + H_j w_j - b_j,   r_j = sum alpha_i x_ij,  H_j = sum h_i x_ij^2,  b_j = sum h_i x_ij^2 w^i_j,
 
-and q_j = sum (alpha_i x_ij)^2, the square of the standard error of r_j. ``sums[j]`` is (r_j, q_j, H_j, b_j).
+and q_j = sum (alpha_i x_ij)^2, the square of the standard error of r_j. ``own.sums[j]`` is (r_j, q_j, H_j, b_j).
 
 The diagonal errs where features come together. How much is seen whenever a sample is looked at again: the curvature
 h_i <x_i, w - w^i>^2 along the steps taken since, against the h_i sum_j x_ij^2 (w_j - w^i_j)^2 of the model. Steps
@@ -22,35 +22,12 @@ on the simplex, where every step takes from one coordinate what it gives to anot
 from __future__ import annotations
 
 import math
+import typing
 
 import numpy as np
 
 from fwonline._kernels.coordinates import BLOCK_SHIFT, best, raise_bounds
-from fwonline._kernels.layout import (
-    CURVATURE_MODEL,
-    CURVATURE_SEEN,
-    FORGOTTEN,
-    L2,
-    LARGEST,
-    LIVE,
-    N_LMO,
-    NONZEROS,
-    PENALTY,
-    PULL,
-    ROTOR,
-    SEEN,
-    SET,
-    SET_P,
-    SIMPLEX,
-    SINCE,
-    SIZE,
-    UNIT_SIMPLEX,
-    W_SCALE,
-    D,
-    T,
-    jit,
-    part,
-)
+from fwonline._kernels.layout import L2, LARGEST, SIMPLEX, UNIT_SIMPLEX, jit, part
 from fwonline._kernels.steps import bounds
 
 # Columns of ``sums``.
@@ -65,23 +42,42 @@ WINDOW = 1000.0
 PERIOD = 64
 
 
+class Quadratic(typing.NamedTuple):
+    """The quadratic model, and the list of non-zeros."""
+
+    sums: np.ndarray
+    active: np.ndarray  # the coordinates that are not zero
+    place: np.ndarray  # where each stands in that list, -1 for nowhere
+    at: np.ndarray  # of each entry in the pool, the weight when last looked at
+    curves: np.ndarray  # h_i
+    recent: np.ndarray  # the last losses
+
+
+class Change(typing.NamedTuple):
+    """How a sample's contribution changes: alpha, alpha^2, and its curvature from ``old`` to ``h``."""
+
+    alpha: float
+    squares: float
+    h: float
+    old: float
+
+
 @part
-def slope(v, num, sums, j):
+def slope(it, own, s, j):
     """g_j at the present iterate."""
-    return sums[j, SLOPE] + sums[j, CURVATURE] * (num[W_SCALE] * v[j]) - sums[j, ANCHOR]
+    return own.sums[j, SLOPE] + own.sums[j, CURVATURE] * (s.w_scale * it.v[j]) - own.sums[j, ANCHOR]
 
 
 @part
-def error_of(num, sums, j):
+def error_of(own, s, j):
     """What of a slope counts as noise: it pulls the coordinate to 0."""
-    return num[PENALTY] * math.sqrt(max(sums[j, SQUARES], 0.0))
+    return s.penalty * math.sqrt(max(own.sums[j, SQUARES], 0.0))
 
 
 @part
-def stretch(num):
+def stretch(s):
     """What curvatures of the model are multiplied by: how much the loss has been seen to bend beyond it."""
-    seen, model = num[CURVATURE_SEEN], num[CURVATURE_MODEL]
-    return seen / model if seen > model else 1.0
+    return s.curvature_seen / s.curvature_model if s.curvature_seen > s.curvature_model else 1.0
 
 
 @part
@@ -104,187 +100,189 @@ def free_aim(kind, w, g, h, error, pull):
 
 
 @part
-def clipped(num, cnt, z, j):
+def clipped(region, z, j):
     """A weight within the coordinate's own bounds."""
-    kind = cnt[SET]
-    if kind <= L2:
-        return min(max(z, -num[SET_P]), num[SET_P])
-    lower, upper = bounds(num, cnt, j)
+    if region.kind <= L2:
+        return min(max(z, -region.p), region.p)
+    lower, upper = bounds(region, j)
     return min(max(z, lower), upper)
 
 
 @part
-def set_key(u, bound, group, num, cnt, j, w, g, z, h):
+def set_key(it, region, j, w, g, z, h):
     """The key of a coordinate whose sums or weight have changed; z and h are those of its ``free_aim``."""
-    if cnt[SET] == SIMPLEX:
+    if region.kind == SIMPLEX:
         key = g
     else:
-        if cnt[SET] > L2 and h > 0.0:
-            z = h * clipped(num, cnt, z / h, j)
+        if region.kind > L2 and h > 0.0:
+            z = h * clipped(region, z / h, j)
         key = -abs(z - h * w)
         if w == 0.0:
             key *= ENTER
-    u[j] = key
-    b = np.uint32(j) >> np.uint32(BLOCK_SHIFT)
-    if -key > bound[b]:
-        raise_bounds(bound, group, b, -key)
+    it.u[j] = key
+    if -key > it.bound[np.uint32(j) >> np.uint32(BLOCK_SHIFT)]:
+        raise_bounds(it, j, -key)
 
 
 @part
-def renew_key(v, u, bound, group, num, cnt, sums, j):
+def renew_key(it, own, s, region, j):
     """The same, everything looked up."""
-    w = num[W_SCALE] * v[j]
-    g = slope(v, num, sums, j)
-    z, h = free_aim(cnt[SET], w, g, sums[j, CURVATURE] * stretch(num), error_of(num, sums, j), num[PULL])
-    set_key(u, bound, group, num, cnt, j, w, g, z, h)
+    w = s.w_scale * it.v[j]
+    g = slope(it, own, s, j)
+    z, h = free_aim(region.kind, w, g, own.sums[j, CURVATURE] * stretch(s), error_of(own, s, j), s.pull)
+    set_key(it, region, j, w, g, z, h)
 
 
 @part
-def unlist(cnt, active, place, j):
+def unlist(own, s, j):
     """j is no longer among the non-zeros; the last of them takes its place."""
-    at = place[j]
-    cnt[NONZEROS] -= 1
-    last = active[cnt[NONZEROS]]
-    active[at] = last
-    place[last] = at
-    place[j] = -1
+    at = own.place[j]
+    s.nonzeros -= 1
+    last = own.active[s.nonzeros]
+    own.active[at] = last
+    own.place[last] = at
+    own.place[j] = -1
 
 
 @part
-def set_weight(v, num, cnt, active, place, j, w):
+def list_coordinate(own, s, j):
+    """j is among the non-zeros from now on."""
+    if own.place[j] < 0:
+        own.place[j] = s.nonzeros
+        own.active[s.nonzeros] = j
+        s.nonzeros += 1
+
+
+@part
+def set_weight(it, own, s, region, j, w):
     """w_j <- w, listed among the non-zeros."""
-    v[j] = w / num[W_SCALE]
-    if cnt[SET] > L2:
+    it.v[j] = w / s.w_scale
+    if region.kind > L2:
         return
-    at = place[j]
-    if w != 0.0 and at < 0:
-        place[j] = cnt[NONZEROS]
-        active[cnt[NONZEROS]] = j
-        cnt[NONZEROS] += 1
-    elif w == 0.0 and at >= 0:
-        unlist(cnt, active, place, j)
+    if w != 0.0:
+        list_coordinate(own, s, j)
+    elif own.place[j] >= 0:
+        unlist(own, s, j)
 
 
 @part
 def size_of(kind, w):
-    """What a weight adds to SIZE."""
+    """What a weight adds to ``size``."""
     return w * w if kind == L2 else abs(w)
 
 
 @part
-def find_leaving(v, rank, num, cnt, sums, active, first):
+def find_leaving(it, own, s, region, first):
     """Of the next ``ROUND`` non-zeros the one that is best made smaller, -1 where there is none; and what it gains."""
-    count = cnt[NONZEROS]
+    count = s.nonzeros
     worst = np.int64(-1)
     most = -np.inf
-    at = cnt[ROTOR]
+    at = s.rotor
     for _ in range(min(count, ROUND)):
         at = at + 1 if at + 1 < count else 0
-        k = active[at]
+        k = own.active[at]
         if k == first:
             continue
-        g = slope(v, num, sums, k)
-        gain = g if v[k] > 0.0 else -g
-        if cnt[SET] != SIMPLEX:
-            gain += error_of(num, sums, k)
-        if gain > most or (gain == most and rank[k] < rank[worst]):
+        g = slope(it, own, s, k)
+        gain = g if it.v[k] > 0.0 else -g
+        if region.kind != SIMPLEX:
+            gain += error_of(own, s, k)
+        if gain > most or (gain == most and it.rank[k] < it.rank[worst]):
             most = gain
             worst = k
-    cnt[ROTOR] = at
+    s.rotor = at
     return worst, most
 
 
 @part
-def exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, h):
+def exchange(it, own, s, region, j, h):
     """A pairwise step: coordinate j grows by what fits in the set, and by what another one gives up."""
-    kind = cnt[SET]
-    w = num[W_SCALE] * v[j]
-    g = slope(v, num, sums, j)
+    w = s.w_scale * it.v[j]
+    g = slope(it, own, s, j)
     sign = 1.0
-    if kind != SIMPLEX:
+    if region.kind != SIMPLEX:
         sign = 1.0 if (w > 0.0 or (w == 0.0 and g < 0.0)) else -1.0
-        g = sign * g + error_of(num, sums, j)
-    room = max(num[SET_P] - num[SIZE], 0.0)
-    k, gain = find_leaving(v, rank, num, cnt, sums, active, j)
+        g = sign * g + error_of(own, s, j)
+    room = max(region.p - s.size, 0.0)
+    k, gain = find_leaving(it, own, s, region, j)
     if k < 0:
-        set_weight(v, num, cnt, active, place, j, w + sign * room)
-        num[SIZE] += room
+        set_weight(it, own, s, region, j, w + sign * room)
+        s.size += room
         return
-    held = num[W_SCALE] * v[k]
-    both = h + sums[k, CURVATURE] * stretch(num)
+    held = s.w_scale * it.v[k]
+    both = h + own.sums[k, CURVATURE] * stretch(s)
     most = abs(held) + room
     # Both slopes fall along the way: a Newton step on the model between the two atoms.
     step = (gain - g) / both if gain > g and both > 0.0 else 0.0
     if step >= most:
         step, given = most, abs(held)
-        set_weight(v, num, cnt, active, place, k, 0.0)  # a drop step
+        set_weight(it, own, s, region, k, 0.0)  # a drop step
     else:
         given = max(step - room, 0.0)
-        set_weight(v, num, cnt, active, place, k, held - math.copysign(given, held))
-    set_weight(v, num, cnt, active, place, j, w + sign * step)
-    num[SIZE] += step - given
-    renew_key(v, u, bound, group, num, cnt, sums, k)
+        set_weight(it, own, s, region, k, held - math.copysign(given, held))
+    set_weight(it, own, s, region, j, w + sign * step)
+    s.size += step - given
+    renew_key(it, own, s, region, k)
 
 
 @jit
-def measure(v, num, cnt, sums, active):
-    """SIZE from the weights, their scale folded in; of the l2 ball also its multiplier."""
-    kind = cnt[SET]
-    scale = num[W_SCALE]
-    num[W_SCALE] = 1.0
+def measure(it, own, s, region):
+    """``size`` from the weights, their scale folded in; of the l2 ball also its multiplier."""
+    kind, radius = region.kind, region.p
+    scale = s.w_scale
+    s.w_scale = 1.0
     size = 0.0
     along = 0.0
-    for k in range(cnt[NONZEROS]):
-        j = active[k]
-        w = scale * v[j]
-        v[j] = w
+    for k in range(s.nonzeros):
+        j = own.active[k]
+        w = scale * it.v[j]
+        it.v[j] = w
         size += size_of(kind, w)
         if kind == L2:
-            along += w * slope(v, num, sums, j) + abs(w) * error_of(num, sums, j)
-    num[SIZE] = size
+            along += w * slope(it, own, s, j) + abs(w) * error_of(own, s, j)
+    s.size = size
     if kind == L2:
-        square = num[SET_P] * num[SET_P]
+        square = radius * radius
         # On the sphere the slope of an optimum points to the centre: g = -pull w.
-        num[PULL] = max(-along / square, 0.0) if size >= square * (1.0 - 1e-6) else num[PULL] * size / square
+        s.pull = max(-along / square, 0.0) if size >= square * (1.0 - 1e-6) else s.pull * size / square
 
 
 @part
-def step(v, u, rank, bound, group, num, cnt, sums, active, place):
+def step(it, own, s, region):
     """The coordinate that promises most moves to its best place on the model, at another one's cost where it must."""
-    if cnt[D] == 0:
+    if s.d == 0:
         return
-    kind = cnt[SET]
-    cnt[T] += 1
-    cnt[N_LMO] += 1
-    j = best(SIMPLEX, u, rank, bound, group, cnt[D])
+    kind, radius = region.kind, region.p
+    s.t += 1
+    s.n_lmo += 1
+    j = best(it, SIMPLEX, s.d)
     if kind == SIMPLEX:
-        if cnt[NONZEROS] == 0:
-            set_weight(v, num, cnt, active, place, j, num[SET_P])
-            num[SIZE] = num[SET_P]
+        if s.nonzeros == 0:
+            set_weight(it, own, s, region, j, radius)
+            s.size = radius
         else:
-            h = sums[j, CURVATURE] * stretch(num)
-            exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, h)
-    elif u[j] < 0.0:
-        w = num[W_SCALE] * v[j]
-        h = sums[j, CURVATURE] * stretch(num)
-        z, h = free_aim(kind, w, slope(v, num, sums, j), h, error_of(num, sums, j), num[PULL])
-        to = clipped(num, cnt, z / h, j)
+            exchange(it, own, s, region, j, own.sums[j, CURVATURE] * stretch(s))
+    elif it.u[j] < 0.0:
+        w = s.w_scale * it.v[j]
+        h = own.sums[j, CURVATURE] * stretch(s)
+        z, h = free_aim(kind, w, slope(it, own, s, j), h, error_of(own, s, j), s.pull)
+        to = clipped(region, z / h, j)
         if w * to < 0.0:
             to = 0.0  # to the origin first, and on from there by another step
         grows = size_of(kind, to) - size_of(kind, w)
-        if kind <= UNIT_SIMPLEX and grows > 0.0 and num[SIZE] + grows > num[SET_P]:
-            exchange(v, u, rank, bound, group, num, cnt, sums, active, place, j, h)
+        if kind <= UNIT_SIMPLEX and grows > 0.0 and s.size + grows > radius:
+            exchange(it, own, s, region, j, h)
         else:
-            set_weight(v, num, cnt, active, place, j, to)
-            num[SIZE] += grows
-            if kind == L2 and num[SIZE] > num[SET_P] * num[SET_P]:
-                num[W_SCALE] *= num[SET_P] / math.sqrt(num[SIZE])
-                num[SIZE] = num[SET_P] * num[SET_P]
-    renew_key(v, u, bound, group, num, cnt, sums, j)
-    cnt[SINCE] += 1
-    if cnt[SINCE] >= PERIOD:
-        cnt[SINCE] = 0
-        measure(v, num, cnt, sums, active)
+            set_weight(it, own, s, region, j, to)
+            s.size += grows
+            if kind == L2 and s.size > radius * radius:
+                s.w_scale *= radius / math.sqrt(s.size)
+                s.size = radius * radius
+    renew_key(it, own, s, region, j)
+    s.since += 1
+    if s.since >= PERIOD:
+        s.since = 0
+        measure(it, own, s, region)
 
 
 @part
@@ -295,28 +293,29 @@ def trusted(h, largest, radius):
 
 
 @part
-def note_curvature(num, h, seen, model):
+def note_curvature(s, h, seen, model):
     """One more look at what the diagonal says of the loss along the steps taken."""
     seen *= h * seen
     model *= h
     if model > 0.0 and seen + model <= LARGEST:
         keep = 1.0 - 1.0 / WINDOW
-        num[CURVATURE_SEEN] = keep * num[CURVATURE_SEEN] + seen
-        num[CURVATURE_MODEL] = keep * num[CURVATURE_MODEL] + model
+        s.curvature_seen = keep * s.curvature_seen + seen
+        s.curvature_model = keep * s.curvature_model + model
 
 
 @part
-def moved(v, num, idx, val, at, start, stop):
+def moved(it, own, s, x):
     """sum_j x_j^2 (w_j - w^i_j)^2 and <x, w^i>, compensated (Neumaier): the order of the entries does not show."""
+    idx, val, at = x.idx, x.val, own.at
     square = lost = 0.0
     before = gone = 0.0
-    for k in range(start, stop):
+    for k in range(x.start, x.stop):
         p = val[k] * at[k]
         t = before + p
         back = t - before
         gone += (before - (t - back)) + (p - back)
         before = t
-        p = (num[W_SCALE] * v[idx[k]] - at[k]) * val[k]
+        p = (s.w_scale * it.v[idx[k]] - at[k]) * val[k]
         p *= p
         t = square + p
         back = t - square
@@ -326,24 +325,25 @@ def moved(v, num, idx, val, at, start, stop):
 
 
 @part
-def add(v, u, bound, group, num, cnt, sums, active, place, idx, val, at, start, stop, change, squares, h, old):
-    """A sample's contribution changes: alpha by ``change``, alpha^2 by ``squares``, the curvature from old to h.
+def add(it, own, s, region, x, change):
+    """A sample's contribution changes; ``at`` takes the iterate.
 
-    ``at`` takes the iterate. A non-zero that the noise outweighs goes to 0 at once: a drop step, which is free here.
+    A non-zero that the noise outweighs goes to 0 at once: a drop step, which is free here.
     """
-    kind, scale, bend, penalty, pull = cnt[SET], num[W_SCALE], stretch(num), num[PENALTY], num[PULL]
+    kind, scale, bend, penalty, pull = region.kind, s.w_scale, stretch(s), s.penalty, s.pull
+    sums, at = own.sums, own.at
     dropped = 0
-    for k in range(start, stop):
-        x = val[k]
-        if x == 0.0:
+    for k in range(x.start, x.stop):
+        value = x.val[k]
+        if value == 0.0:
             continue  # an entry that says 0 is one that is absent
-        j = idx[k]
-        w = scale * v[j]
-        square = x * x
-        r = sums[j, SLOPE] + change * x
-        q = sums[j, SQUARES] + squares * square
-        curvature = sums[j, CURVATURE] + (h - old) * square
-        b = sums[j, ANCHOR] + square * (h * w - old * at[k])
+        j = x.idx[k]
+        w = scale * it.v[j]
+        square = value * value
+        r = sums[j, SLOPE] + change.alpha * value
+        q = sums[j, SQUARES] + change.squares * square
+        curvature = sums[j, CURVATURE] + (change.h - change.old) * square
+        b = sums[j, ANCHOR] + square * (change.h * w - change.old * at[k])
         sums[j, SLOPE] = r
         sums[j, SQUARES] = q
         sums[j, CURVATURE] = curvature
@@ -351,31 +351,19 @@ def add(v, u, bound, group, num, cnt, sums, active, place, idx, val, at, start, 
         at[k] = w
         g = r + curvature * w - b
         z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
-        if w != 0.0 and kind != SIMPLEX and h_j > 0.0 and clipped(num, cnt, z, j) == 0.0:
-            v[j] = 0.0
+        if w != 0.0 and kind != SIMPLEX and h_j > 0.0 and clipped(region, z, j) == 0.0:
+            it.v[j] = 0.0
             dropped += kind <= L2
             w = 0.0
             g = r - b
             z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
-        set_key(u, bound, group, num, cnt, j, w, g, z, h_j)
+        set_key(it, region, j, w, g, z, h_j)
     for _ in range(dropped):
         # By position, so that neither the list of non-zeros nor its size shows the order of the entries.
         first = -1
-        for k in range(start, stop):
-            j = idx[k]
-            if v[j] == 0.0 and place[j] >= 0 and (first < 0 or j < idx[first]):
+        for k in range(x.start, x.stop):
+            j = x.idx[k]
+            if it.v[j] == 0.0 and own.place[j] >= 0 and (first < 0 or j < x.idx[first]):
                 first = k
-        unlist(cnt, active, place, idx[first])
-        num[SIZE] -= size_of(kind, at[first])
-
-
-@part
-def usable(cnt):
-    """Samples held that were learned since the last drift."""
-    return min(cnt[LIVE], cnt[SEEN] - cnt[FORGOTTEN]) if cnt[SEEN] > 0 else cnt[LIVE]
-
-
-@part
-def slot_of(cnt, age, capacity):
-    """Where the sample learned ``age`` samples before the newest is held."""
-    return (cnt[SEEN] - 1 - age) % capacity
+        unlist(own, s, x.idx[first])
+        s.size -= size_of(kind, at[first])

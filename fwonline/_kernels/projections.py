@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 
-from fwonline._kernels.layout import BOX, BOX_ARRAYS, L1, L2, LINF, SET, SET_P, SIMPLEX, UNIT_SIMPLEX, D, jit, part
-from fwonline._kernels.steps import bounds
+from fwonline._kernels.entry import call
+from fwonline._kernels.layout import GENERIC, L1, L2, SIMPLEX, UNIT_SIMPLEX, jit, part
+from fwonline._kernels.pairwise import list_coordinate
+from fwonline._kernels.steps import PROJECTION, bounds
 
 
 @part
@@ -41,19 +43,19 @@ def _threshold(kind, w, where, count, top, radius):
 
 
 @jit
-def _project_l1(w, num, active, place, count):
-    """Onto the l1 ball; answers the number of non-zeros, which active[:count] lists and ``place`` finds."""
+def _project_l1(it, own, s, radius):
+    """Onto the l1 ball; ``own.active`` lists the non-zeros."""
+    w, active, place = it.v, own.active, own.place
     total = 0.0
     top = 0.0
-    for k in range(count):
+    for k in range(s.nonzeros):
         total += abs(w[active[k]])
         top = max(top, abs(w[active[k]]))
-    radius = num[SET_P]
     if total <= radius:
-        return count
-    tau = _threshold(L1, w, active, count, top, radius)
+        return
+    tau = _threshold(L1, w, active, s.nonzeros, top, radius)
     left = 0
-    for k in range(count):
+    for k in range(s.nonzeros):
         j = active[k]
         a = (abs(w[j]) - top) - tau
         if a > 0.0:
@@ -64,17 +66,16 @@ def _project_l1(w, num, active, place, count):
         else:
             w[j] = 0.0
             place[j] = -1
-    return left
+    s.nonzeros = left
 
 
 @jit
-def _project_simplex(w, num, cnt, active):
+def _project_simplex(it, own, s, region):
     """Onto {w >= 0, sum w = radius}, or <= radius; O(d)."""
-    d = cnt[D]
+    d, w, active, radius = s.d, it.v, own.active, region.p
     if d == 0:
         return
-    radius = num[SET_P]
-    if cnt[SET] == UNIT_SIMPLEX:
+    if region.kind == UNIT_SIMPLEX:
         total = 0.0
         for j in range(d):
             w[j] = max(w[j], 0.0)
@@ -90,31 +91,29 @@ def _project_simplex(w, num, cnt, active):
         w[j] = max((w[j] - top) - tau, 0.0)
 
 
-@jit
-def project_after(w, num, cnt, idx, start, stop, active, place, count):
-    """Project w, which has just changed on idx[start:stop]; answers the number of non-zeros listed."""
-    kind = cnt[SET]
+@part
+def project_after(it, own, s, region, idx, start, stop):
+    """Project w, which has just changed on idx[start:stop]."""
+    kind, w = region.kind, it.v
     if kind == L1:
         for k in range(start, stop):
-            j = idx[k]
-            if w[j] != 0.0 and place[j] < 0:
-                place[j] = count
-                active[count] = j
-                count += 1
-        return _project_l1(w, num, active, place, count)
-    if kind in (SIMPLEX, UNIT_SIMPLEX):
-        _project_simplex(w, num, cnt, active)
+            if w[idx[k]] != 0.0:
+                list_coordinate(own, s, idx[k])
+        _project_l1(it, own, s, region.p)
+    elif kind in (SIMPLEX, UNIT_SIMPLEX):
+        _project_simplex(it, own, s, region)
     elif kind == L2:
         total = 0.0
-        for j in range(cnt[D]):
+        for j in range(s.d):
             total += w[j] * w[j]
-        if total > num[SET_P] * num[SET_P]:
-            shrink = num[SET_P] / math.sqrt(total)
-            for j in range(cnt[D]):
+        if total > region.p * region.p:
+            shrink = region.p / math.sqrt(total)
+            for j in range(s.d):
                 w[j] *= shrink
-    elif kind in (LINF, BOX, BOX_ARRAYS):
+    elif kind == GENERIC:
+        call(region.oracle, (PROJECTION,))
+    else:
         for k in range(start, stop):
             j = idx[k]
-            lower, upper = bounds(num, cnt, j)
+            lower, upper = bounds(region, j)
             w[j] = min(max(w[j], lower), upper)
-    return count

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fwonline._kernels.coordinates import sparse_dot
-from fwonline._kernels.layout import INTERCEPT, W_SCALE, jit
-from fwonline.losses import sigmoid
+from fwonline._kernels.layout import jit, part
+
+
+@part
+def sigmoid(z):
+    """1 / (1 + e^-z) without overflow."""
+    if z >= 0.0:
+        return 1.0 / (1.0 + math.exp(-z))
+    e = math.exp(z)
+    return e / (1.0 + e)
 
 
 @jit
-def score_rows(v, num, indptr, idx, val, raw, probability):
-    """raw[i] = <x_i, w> + intercept; probability[i] its logistic function, where ``probability`` has room for it.
+def score_rows(v, scalars, indptr, idx, val, raw, probability):
+    """raw[i] = <x_i, w> + intercept, w = scale v; probability[i] its logistic function, where there is room for it.
 
     Both in one loop over rows, whose inner loop keeps the compiler from taking several exponentials at once: those are
     rounded otherwise than the one of a single sample.
     """
+    scale, intercept = scalars
     for i in range(raw.size):
-        raw[i] = num[W_SCALE] * sparse_dot(v, idx, val, indptr[i], indptr[i + 1]) + num[INTERCEPT]
+        raw[i] = scale * sparse_dot(v, idx, val, indptr[i], indptr[i + 1]) + intercept
         if probability.size:
             probability[i] = sigmoid(raw[i])
 

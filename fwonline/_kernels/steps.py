@@ -9,45 +9,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from fwonline._kernels.coordinates import best
-from fwonline._kernels.layout import (
-    ATOM,
-    BOX,
-    DIST_SQ,
-    DOT,
-    GAMMA,
-    GAP,
-    INDEX,
-    L1,
-    L2,
-    LINF,
-    N_LMO,
-    NUM,
-    SET,
-    SET_P,
-    SET_Q,
-    SIMPLEX,
-    SINCE,
-    STEP_A,
-    STEP_B,
-    STEP_C,
-    STEP_KIND,
-    STEP_SUM,
-    U_SCALE,
-    UNIT_SIMPLEX,
-    W_SCALE,
-    W_SQ,
-    D,
-    T,
-    fast_jit,
-    jit,
-    part,
-)
-
-# Schedules (fwonline.optim.schedules); CUSTOM_STEP asks a Python object.
-HARMONIC, POWER, SHORT, ADAGRAD, CUSTOM_STEP = 0, 1, 2, 3, 4
+from fwonline._kernels.entry import call
+from fwonline._kernels.layout import BOX, GENERIC, L1, L2, LINF, SIMPLEX, UNIT_SIMPLEX, fast_jit, jit, part
 
 # The scale of the iterate is folded in long before it could underflow.
 SMALLEST_SCALE = 1e-100
@@ -57,18 +21,24 @@ SMALLEST_GRADIENT = 1e-280
 UPKEEP = 4096
 # What an adaptive schedule accumulates stays a number, whatever a single gap was.
 LARGEST_SUM = 1e300
+# What Python is asked of a set.
+ATOM, PROJECTION, OUTSIDE = 0.0, 1.0, 2.0
 
 
 @part
-def bounds(num, cnt, j):
+def is_sparse(region):
+    """Whether atoms are coordinates."""
+    return region.kind <= UNIT_SIMPLEX
+
+
+@part
+def bounds(region, j):
     """The interval of coordinate j in a box."""
-    kind = cnt[SET]
-    if kind == LINF:
-        return -num[SET_P], num[SET_P]
-    if kind == BOX:
-        return num[SET_P], num[SET_Q]
-    size = (num.size - NUM) // 2
-    return num[NUM + j], num[NUM + size + j]
+    if region.kind == LINF:
+        return -region.p, region.p
+    if region.kind == BOX:
+        return region.p, region.q
+    return region.lower[j], region.upper[j]
 
 
 @fast_jit
@@ -105,187 +75,178 @@ def norm(u, top):
 
 
 @part
-def _coordinate_direction(v, u, rank, bound, group, num, cnt):
-    kind = cnt[SET]
-    j = best(kind, u, rank, bound, group, cnt[D])
-    radius = num[SET_P]
-    if kind == L1:
+def _coordinate_direction(it, s, region):
+    j = best(it, region.kind, s.d)
+    if region.kind == L1:
         # A zero estimate prefers no atom: the iterate stays (value 0 with index -2 is read by advance).
-        atom = -radius if u[j] > 0.0 else (radius if u[j] < 0.0 else 0.0)
+        atom = -region.p if it.u[j] > 0.0 else (region.p if it.u[j] < 0.0 else 0.0)
         if atom == 0.0:
             j = -2
-    elif kind == UNIT_SIMPLEX and u[j] >= 0.0:
+    elif region.kind == UNIT_SIMPLEX and it.u[j] >= 0.0:
         j = -1
         atom = 0.0
     else:
-        atom = radius
-    cnt[INDEX] = j
-    num[ATOM] = atom
+        atom = region.p
+    s.index = j
+    s.atom = atom
     if j == -2:
-        num[GAP] = 0.0
-        num[DIST_SQ] = 0.0
+        s.gap = 0.0
+        s.dist_sq = 0.0
     elif j == -1:
-        num[GAP] = num[U_SCALE] * num[DOT]
-        num[DIST_SQ] = num[W_SQ]
+        s.gap = s.u_scale * s.dot
+        s.dist_sq = s.w_sq
     else:
-        num[GAP] = num[U_SCALE] * (num[DOT] - atom * u[j])
-        num[DIST_SQ] = atom * atom - 2.0 * atom * v[j] * num[W_SCALE] + num[W_SQ]
+        s.gap = s.u_scale * (s.dot - atom * it.u[j])
+        s.dist_sq = atom * atom - 2.0 * atom * it.v[j] * s.w_scale + s.w_sq
 
 
 @jit
-def _dense_direction(v, u, num, cnt):
-    d = cnt[D]
+def _dense_direction(it, s, region):
+    d, u, v = s.d, it.u, it.v
     top, dot, square = sums(u[:d], v[:d])
-    num[DOT] = dot
-    num[W_SQ] = square
+    s.dot = dot
+    s.w_sq = square
     is_none = top < SMALLEST_GRADIENT
-    cnt[INDEX] = -2 if is_none else 0
-    num[ATOM] = 0.0
+    s.index = -2 if is_none else 0
+    s.atom = 0.0
     support = 0.0  # <u, s>
     distance = 0.0
     if is_none:
-        num[GAP] = 0.0
-        num[DIST_SQ] = 0.0
+        s.gap = 0.0
+        s.dist_sq = 0.0
         return
-    if cnt[SET] == L2:
+    if region.kind == L2:
         size = norm(u[:d], top)
-        factor = -num[SET_P] / size
-        num[ATOM] = factor
+        factor = -region.p / size
+        s.atom = factor
         support = factor * size * size
-        distance = num[SET_P] * num[SET_P] - 2.0 * factor * dot + square
+        distance = region.p * region.p - 2.0 * factor * dot + square
     else:
         for j in range(d):
             if u[j] != 0.0:
-                lower, upper = bounds(num, cnt, j)
-                s = lower if u[j] > 0.0 else upper
-                support += u[j] * s
-                distance += (s - v[j]) * (s - v[j])
-    num[GAP] = num[U_SCALE] * (dot - support)
-    num[DIST_SQ] = distance
+                lower, upper = bounds(region, j)
+                to = lower if u[j] > 0.0 else upper
+                support += u[j] * to
+                distance += (to - v[j]) * (to - v[j])
+    s.gap = s.u_scale * (dot - support)
+    s.dist_sq = distance
 
 
 @part
-def direction(v, u, rank, bound, group, num, cnt):
+def direction(it, s, region):
     """Ask the set for argmin <u, s>; note the estimated gap and ||s - w||^2."""
-    cnt[N_LMO] += 1
-    if cnt[SET] <= UNIT_SIMPLEX:
-        _coordinate_direction(v, u, rank, bound, group, num, cnt)
+    s.n_lmo += 1
+    if is_sparse(region):
+        _coordinate_direction(it, s, region)
+    elif region.kind == GENERIC:
+        s.index = 0
+        call(region.oracle, (ATOM,))  # Python's: fills it.atom and notes the same
     else:
-        _dense_direction(v, u, num, cnt)
+        _dense_direction(it, s, region)
 
 
 @part
-def step_size(num, cnt):
+def step_size(s, region, schedule):
     """gamma_t of the schedule, in [0, 1]."""
-    t = cnt[T]
-    kind = cnt[STEP_KIND]
-    if kind == HARMONIC:  # a / (t + b) with a floor, started anew every c steps
-        period = num[STEP_C]
-        age = t % np.int64(period) if period > 0.0 else t
-        gamma = max(2.0 / (age + num[STEP_A]), num[STEP_B])
-    elif kind == POWER:
-        gamma = num[STEP_B] * (t + 1.0) ** -num[STEP_A]
-    elif kind == SHORT:  # the minimiser of the quadratic upper bound with constant L
-        scale = num[STEP_A] * num[DIST_SQ]
-        gamma = num[GAP] / scale if scale > 0.0 else 0.0
-    else:  # ADAGRAD: the gaps seen so far set the scale
-        num[STEP_SUM] = min(num[STEP_SUM] + num[GAP] * num[GAP], LARGEST_SUM)
-        gamma = num[STEP_A] * num[GAP] / math.sqrt(num[STEP_SUM]) if num[STEP_SUM] > 0.0 else 0.0
+    if schedule.accumulates != 0:
+        s.step_sum = min(s.step_sum + s.gap * s.gap, LARGEST_SUM)
     # The first step off a start that is no point of the simplex must be a whole one.
-    if num[W_SQ] == 0.0 and cnt[SET] == SIMPLEX:
+    if s.w_sq == 0.0 and region.kind == SIMPLEX:
         return 1.0
+    gamma = call(schedule.gamma, (schedule.a, schedule.b, schedule.c, float(s.t), s.gap, s.dist_sq, s.step_sum))
     return min(max(gamma, 0.0), 1.0)
 
 
 @part
-def _advance_coordinate(v, u, num, cnt, gamma):
-    j = cnt[INDEX]
-    atom = num[ATOM]
+def _advance_coordinate(it, s, gamma):
+    j = s.index
     keep = 1.0 - gamma
     if keep <= 0.0:
         # A whole step forgets the past: its own case, since a scale of zero could not be divided by.
-        v[: cnt[D]] = 0.0
-        num[W_SCALE] = 1.0
-        num[DOT] = 0.0
-        num[W_SQ] = 0.0
+        it.v[: s.d] = 0.0
+        s.w_scale = 1.0
+        s.dot = 0.0
+        s.w_sq = 0.0
         if j >= 0:
-            v[j] = atom
-            num[DOT] = atom * u[j]
-            num[W_SQ] = atom * atom
+            it.v[j] = s.atom
+            s.dot = s.atom * it.u[j]
+            s.w_sq = s.atom * s.atom
         return
-    num[W_SCALE] *= keep
-    num[DOT] *= keep
-    num[W_SQ] *= keep * keep
+    s.w_scale *= keep
+    s.dot *= keep
+    s.w_sq *= keep * keep
     if j >= 0:
-        move = gamma * atom
-        w_j = v[j] * num[W_SCALE]
-        num[DOT] += move * u[j]
-        num[W_SQ] += move * (2.0 * w_j + move)
-        v[j] += move / num[W_SCALE]
+        move = gamma * s.atom
+        w_j = it.v[j] * s.w_scale
+        s.dot += move * it.u[j]
+        s.w_sq += move * (2.0 * w_j + move)
+        it.v[j] += move / s.w_scale
 
 
 @jit
-def _advance_dense(v, u, num, cnt, gamma):
-    d = cnt[D]
+def _advance_dense(it, s, region, gamma):
+    u, v = it.u, it.v
     keep = 1.0 - gamma
-    if cnt[SET] == L2:
-        move = gamma * num[ATOM]
-        for j in range(d):
+    if region.kind == L2:
+        move = gamma * s.atom
+        for j in range(s.d):
             v[j] = keep * v[j] + move * u[j]
+    elif region.kind == GENERIC:
+        for j in range(s.d):
+            v[j] = keep * v[j] + gamma * it.atom[j]
     else:
-        for j in range(d):
+        for j in range(s.d):
             # Where the gradient is zero every value of the interval is optimal; the one held is kept.
             if u[j] != 0.0:
-                lower, upper = bounds(num, cnt, j)
+                lower, upper = bounds(region, j)
                 v[j] = min(max(keep * v[j] + gamma * (lower if u[j] > 0.0 else upper), lower), upper)
 
 
 @jit
-def upkeep(v, u, num, cnt):
+def upkeep(it, s, region):
     """Fold the scale into v, take the sums anew, and snap what rounding pushed out of the set back into it: O(d)."""
-    d = cnt[D]
-    kind = cnt[SET]
-    w = v[:d]
-    w *= num[W_SCALE]
-    num[W_SCALE] = 1.0
-    cnt[SINCE] = 0
+    kind, radius = region.kind, region.p
+    w = it.v[: s.d]
+    w *= s.w_scale
+    s.w_scale = 1.0
+    s.since = 0
     shrink = 1.0
-    if kind <= UNIT_SIMPLEX:
+    if is_sparse(region):
         size = 0.0
-        for j in range(d):
+        for j in range(s.d):
             size += abs(w[j])
-        if size > num[SET_P] or (kind == SIMPLEX and size > 0.0):
-            shrink = num[SET_P] / size
+        if size > radius or (kind == SIMPLEX and size > 0.0):
+            shrink = radius / size
     elif kind == L2:
         _top, _, square = sums(w, w)
-        if square > num[SET_P] * num[SET_P]:
-            shrink = num[SET_P] / math.sqrt(square)
+        if square > radius * radius:
+            shrink = radius / math.sqrt(square)
     if shrink != 1.0:
         w *= shrink
-    _, dot, square = sums(u[:d], w)
-    num[DOT] = dot
-    num[W_SQ] = square
+    _, dot, square = sums(it.u[: s.d], w)
+    s.dot = dot
+    s.w_sq = square
 
 
 @part
-def advance(v, u, num, cnt, gamma):
+def advance(it, s, region, gamma):
     """w <- (1 - gamma) w + gamma s."""
-    num[GAMMA] = gamma
-    cnt[T] += 1
-    if cnt[INDEX] == -2 or gamma <= 0.0:
+    s.gamma = gamma
+    s.t += 1
+    if s.index == -2 or gamma <= 0.0:
         return
-    if cnt[SET] <= UNIT_SIMPLEX:
-        _advance_coordinate(v, u, num, cnt, gamma)
+    if is_sparse(region):
+        _advance_coordinate(it, s, gamma)
     else:
-        _advance_dense(v, u, num, cnt, gamma)
-    cnt[SINCE] += 1
-    if num[W_SCALE] < SMALLEST_SCALE or (cnt[SINCE] >= UPKEEP and cnt[SINCE] >= cnt[D]):
-        upkeep(v, u, num, cnt)
+        _advance_dense(it, s, region, gamma)
+    s.since += 1
+    if s.w_scale < SMALLEST_SCALE or (s.since >= UPKEEP and s.since >= s.d):
+        upkeep(it, s, region)
 
 
 @part
-def move(v, u, rank, bound, group, num, cnt):
+def move(it, s, problem):
     """One Frank-Wolfe step along the present gradient estimate."""
-    if cnt[D] > 0:
-        direction(v, u, rank, bound, group, num, cnt)
-        advance(v, u, num, cnt, step_size(num, cnt))
+    if s.d > 0:
+        direction(it, s, problem.region)
+        advance(it, s, problem.region, step_size(s, problem.region, problem.schedule))

@@ -276,8 +276,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
         known = len(features)
         try:
             count = features.load(x, state)  # type: ignore[arg-type]
-            status, largest = memory.check_values(state.val.view(np.int64), 0, count, 0.0)
-            if status != layout.OK or largest > LARGEST[self.dtype]:
+            if not memory.largest_of(state.val.view(np.int64), 0, count) <= LARGEST[self.dtype]:
                 raise SampleError(self._describe(x))
         except Exception:
             features.forget(known, state)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from fwonline import _loaded, losses
 from fwonline._kernels import coordinates, layout, scores
+from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
@@ -148,13 +149,13 @@ class FWLinear(abc.ABC):
             ("_run", run.constraint is self.constraint, "one in the model's set"),
             ("_run", held is None or held == memory, f"a memory of {memory} samples"),
             ("loss", type(mine) is type(theirs) and vars(mine) == vars(theirs), "what its run minimises"),
-            ("intercept", bool(run.cnt[layout.FIT_INTERCEPT]) == bool(self.intercept), "what its run has"),
+            ("intercept", bool(run.s.fit_intercept) == bool(self.intercept), "what its run has"),
             ("_features", len(self._features) == run.n_features, f"{run.n_features} features"),
             ("max_names", self._features.most == self.max_names, "what its features are bounded by"),
             (
                 "_features",
-                bool((self._features.seen <= run.cnt[layout.SEEN]).all()),
-                f"features that {run.cnt[layout.SEEN]} samples have shown",
+                bool((self._features.seen <= run.s.seen).all()),
+                f"features that {run.s.seen} samples have shown",
             ),
         ):
             _loaded.require(self, name, fits, expected)
@@ -164,7 +165,7 @@ class FWLinear(abc.ABC):
             _loaded.require(self, "_features", numbered, "the numbers of the coordinates")
         ranks = [rank_of(name) if type(name) in (str, int) else None for name in names]
         known = [j for j, rank in enumerate(ranks) if rank is not None]
-        same = run.rank[known].tolist() == [ranks[j] for j in known]
+        same = run.it.rank[known].tolist() == [ranks[j] for j in known]
         _loaded.require(self, "_run", same, "ranks that are those of the features' names")
 
     def _check_classes(self) -> None:
@@ -214,7 +215,7 @@ class FWLinear(abc.ABC):
             For a value that is no finite number; the model is then as it was before.
         """
         run, features = self._run, self._features
-        known, classes, seen = len(features.names), self._classes, run.cnt[layout.SEEN]
+        known, classes, seen = len(features.names), self._classes, run.s.seen
         try:
             target = self._target(y)
             n = features.load(x, run)
@@ -225,9 +226,9 @@ class FWLinear(abc.ABC):
             if status:
                 raise SampleError(self._complaint(status, x, y))
             if features.most is not None:
-                features.saw(run.idx[:n], run.val[:n], run.cnt[layout.SEEN])
-        except Exception:
-            if run.cnt[layout.SEEN] == seen:
+                features.saw(run.row.idx[:n], run.row.val[:n], run.s.seen)
+        except BaseException:
+            if run.s.seen == seen:
                 self._classes = classes
                 features.forget(known, run)
                 run.forget_last()
@@ -236,7 +237,7 @@ class FWLinear(abc.ABC):
     def _play_raw(self, x: dict, y: typing.Any) -> float:
         """Learn a sample; return what `_raw_one` said of it before, to the last bit."""
         self.learn_one(x, y)
-        return float(self._run.num[layout.PREDICTION])
+        return self._run.s.prediction
 
     def _complaint(self, status: int, x: dict, y: typing.Any) -> str:
         if status == layout.BAD_TARGET:
@@ -250,21 +251,21 @@ class FWLinear(abc.ABC):
         """<x, w> + intercept, by a sum in which no order of the features shows."""
         run = self._run
         idx, val = self._features.known(x)
-        v = run.v
+        v = run.it.v
         if run.start_weight and idx.size < len(x):
             v = self._with_unseen()
             known = self._features.positions
             idx = np.fromiter((known.get(name, v.size - 1) for name in x), np.int64, len(x))
             val = np.fromiter(x.values(), np.float64, len(x))
-        z = float(run.num[layout.W_SCALE] * coordinates.sparse_dot(v, idx, val, 0, idx.size))
+        z = float(run.s.w_scale * coordinates.sparse_dot(v, idx, val, 0, idx.size))
         if not math.isfinite(z):
             raise SampleError(describe(x) or f"the prediction {z} is not finite")
-        return z + float(run.num[layout.INTERCEPT])
+        return z + run.s.intercept
 
     def _with_unseen(self) -> NDArray[np.float64]:
         """The iterate, and behind it what a feature weighs that has not been seen."""
         run = self._run
-        return np.append(run.v[: run.n_features], run.start_weight / run.num[layout.W_SCALE])
+        return np.append(run.it.v[: run.n_features], run.start_weight / run.s.w_scale)
 
     # --- many samples -----------------------------------------------------------------------------------------
 
@@ -311,7 +312,7 @@ class FWLinear(abc.ABC):
         known, classes, seen = len(self._features), self._classes, self.n_samples
         try:
             self._learn_labelled(X, labels, names)
-        except Exception:
+        except BaseException:
             # Classes and features of rows that were not learned leave no trace.
             self._classes = classes
             if learned := self.n_samples - seen:
@@ -327,11 +328,11 @@ class FWLinear(abc.ABC):
         if good and not self._features.fits(names):
             self._learn_rows_of_names(rows, labels[:good], names)
         elif good:
-            seen = int(self._run.cnt[layout.SEEN])
+            seen = int(self._run.s.seen)
             columns = self._features.columns(names, self._run)
             if columns is not None:
                 rows = (rows[0], columns[rows[1]], *rows[2:])
-            row, status = self._run.learn_rows(rows, 0, good)
+            row, status = self._run.learn_rows(Rows.of(*rows), 0, good)
             if self._features.most is not None:
                 end = rows[0][row]
                 when = seen + np.repeat(np.arange(1, row + 1), np.diff(rows[0][: row + 1]))
@@ -374,14 +375,14 @@ class FWLinear(abc.ABC):
         self, X: typing.Any, names: typing.Sequence, probability: NDArray[np.float64] = _NONE
     ) -> NDArray[np.float64]:
         """What `_raw_one` returns for each row of a matrix, to the last bit; the logistic function of it beside."""
-        v, rows = self._run.v, self._rows(X, names)
+        v, rows = self._run.it.v, self._rows(X, names)
         if self._run.start_weight:
             v = self._with_unseen()
             rows = (rows[0], np.where(rows[1] < 0, v.size - 1, rows[1]), rows[2])
         else:
             rows = seen(rows)
         raw = np.empty(X.shape[0])
-        scores.score_rows(v, self._run.num, *rows, raw, probability)
+        scores.score_rows(v, (self._run.s.w_scale, self._run.s.intercept), *rows, raw, probability)
         self._check_finite(raw, X, names)
         return raw
 
@@ -441,7 +442,7 @@ class FWLinear(abc.ABC):
     @property
     def intercept_(self) -> float:
         """The intercept; 0.0 without one."""
-        return float(self._run.num[layout.INTERCEPT])
+        return self._run.s.intercept
 
     @property
     def gap(self) -> float:
@@ -495,12 +496,12 @@ class FWLinear(abc.ABC):
     @property
     def n_samples(self) -> int:
         """Samples learned, by this model and those it was merged of."""
-        return int(self._run.cnt[layout.SEEN]) + self._n_merged
+        return int(self._run.s.seen) + self._n_merged
 
     @property
     def cumulative_loss(self) -> float:
         """Sum of the losses of all predictions made before learning: divided by ``n_samples``, the progressive loss."""
-        return float(self._run.num[layout.LOSS_SUM])
+        return self._run.s.loss_sum
 
     @property
     def violation(self) -> float:

@@ -213,7 +213,7 @@ class FeatureIndex:
     def forget(self, count: int, run: Run) -> None:
         """Back to the first ``count`` features: what a refused sample brought leaves no trace."""
         if self.most is not None:
-            run.cnt[layout.CROWDED] = 0
+            run.s.crowded = 0
         for name in self.names[count:]:
             del self.positions[name]
         if len(self.names) > count:
@@ -252,7 +252,7 @@ class FeatureIndex:
                 positions = self._find(x)
                 if self.most is not None and len(self.names) > self.most:
                     self._known = known
-                    run.cnt[layout.CROWDED] = 1
+                    run.s.crowded = 1
             self._pack_positions(run.idx_bytes, 0, *positions)
             self._first = first
             if same_first:
@@ -289,10 +289,10 @@ class FeatureIndex:
         leave, new names of the sample are passed over, those of the highest rank first, as if it had not brought them.
         """
         assert self.most is not None
-        known, n, d = self._known, int(run.indptr[1]), len(self.names)
-        run.cnt[layout.CROWDED] = 0
-        self.saw(run.idx[:0], run.val[:0], 0)
-        idx, val = run.idx[:n], run.val[:n]
+        known, n, d = self._known, int(run.row.indptr[1]), len(self.names)
+        run.s.crowded = 0
+        self.saw(run.row.idx[:0], run.row.val[:0], 0)
+        idx, val = run.row.idx[:n], run.row.val[:n]
         # A name that comes with the value 0 says nothing yet.
         silent = idx[(idx >= known) & (val == 0.0)].astype(np.int64)
         needed = max(d - silent.size - self.most, 0)
@@ -315,7 +315,7 @@ class FeatureIndex:
         self.seen[left:] = 0
         stays = new[idx] >= 0
         n = int(np.count_nonzero(stays))
-        run.idx[:n], run.val[:n] = new[idx[stays]], val[stays]
+        run.row.idx[:n], run.row.val[:n] = new[idx[stays]], val[stays]
         self._numbered = -1
         self._asked = _Asked()
         self._forget_buffer()
@@ -352,13 +352,12 @@ class FeatureIndex:
         candidates = np.flatnonzero(free)
         last = np.partition(seen[candidates], count - 1)[count - 1]
         before, equal = candidates[seen[candidates] < last], candidates[seen[candidates] == last]
-        order = np.argsort(run.rank[equal], kind="stable")
+        order = np.argsort(run.it.rank[equal], kind="stable")
         return np.concatenate([before, equal[order[: count - before.size]]])
 
     def _expect(self, n: int, run: Run) -> None:
         """Prepare for samples of n features."""
-        if n > run.idx.size:
-            run.reserve(n)
+        run.reserve(n)
         self._size = n
         self._forget_buffer()
         self._pack_values = struct.Struct(f"{n}d").pack_into

@@ -61,7 +61,7 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> from fwonline import linear_model, optim, sets
     >>> model = preprocessing.StandardScaler() | linear_model.FWRegressor(
-    ...     constraint=sets.L1Ball(3.0), optimizer=optim.SFW(memory=500, steps=5), intercept=True, seed=42
+    ...     constraint=sets.L1Ball(3.0), optimizer=optim.SFW(memory=500, steps_per_sample=5), intercept=True, seed=42
     ... )
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     MAE: 1.1...

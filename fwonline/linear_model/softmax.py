@@ -50,7 +50,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         How to learn; by default :class:`~fwonline.optim.OneSampleFW`, which keeps no samples.
         :class:`~fwonline.optim.SVRF`, ``STORC``, ``SCGS``, ``HazanLuoFW``, ``SFW``, ``FW``, ``LuFreundFW``, ``OFW``,
         ``MomentumFW`` with a memory and ``ProjectedSVRG`` keep the last ones; ``MomentumFW`` without, ``AdaptiveOFW``,
-        ``OFW(adversarial=True)`` and ``ProjectedSGD`` keep none. Those that step away from atoms want finitely many,
+        ``AdversarialOFW()`` and ``ProjectedSGD`` keep none. Those that step away from atoms want finitely many,
         which a ball of matrices has not. One that serves another model is cloned.
     seed
         Seed of the optimizer's sampling.

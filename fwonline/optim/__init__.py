@@ -13,6 +13,7 @@ from fwonline.optim.deterministic.randomized import RandomizedFW
 from fwonline.optim.deterministic.randomized_away import RandomizedAwayFW
 from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
 from fwonline.optim.online.adaptive_ofw import AdaptiveOFW
+from fwonline.optim.online.adversarial_ofw import AdversarialOFW
 from fwonline.optim.online.lu_freund import LuFreundFW
 from fwonline.optim.online.momentum import MomentumFW
 from fwonline.optim.online.ofw import OFW
@@ -41,6 +42,7 @@ __all__ = [
     "STORC",
     "SVRF",
     "AdaptiveOFW",
+    "AdversarialOFW",
     "AwayFW",
     "Bracket",
     "Equals",

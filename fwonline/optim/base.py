@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import numbers
 import typing
 
@@ -13,9 +12,11 @@ from scipy.optimize import OptimizeResult
 
 from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout
+from fwonline._kernels.state import Rows
 from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.score_loss import ScalarLoss
+from fwonline.optim.runs.run import State
 from fwonline.optim.schedules import Schedule
 
 if typing.TYPE_CHECKING:
@@ -38,30 +39,18 @@ def check_count(name: str, value: int) -> None:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
 
 
-@dataclasses.dataclass
-class State:
-    """What a callback of :meth:`Optimizer.minimize` sees.
+def check_memory(memory: int, batch_size: int) -> None:
+    """Raise unless batches of so many samples can be drawn from so many."""
+    check_count("memory", memory)
+    check_count("batch_size", batch_size)
+    if batch_size > memory:
+        raise ValueError(f"batch_size must be at most memory = {memory}, got {batch_size}")
 
-    Attributes
-    ----------
-    nit
-        Steps taken.
-    gap
-        The Frank-Wolfe gap of the last one by the optimizer's own estimate of the gradient; no bound.
-    n_gradients, n_lmo
-        Derivatives of single samples, and linear minimisations, so far.
-    """
 
-    nit: int
-    gap: float
-    n_gradients: int
-    n_lmo: int
-    _run: ModelRun = dataclasses.field(repr=False)
-
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """A copy of the iterate."""
-        return self._run.weights
+def check_exponent(name: str, value: float) -> None:
+    """Raise unless an exponent lies in (0, 1]."""
+    if not 0.0 < value <= 1.0:
+        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
 
 
 class Optimizer(base.Base):
@@ -70,7 +59,10 @@ class Optimizer(base.Base):
     An optimizer serves one model. A model given an optimizer that already serves another takes a clone of it.
     """
 
-    _run_class: typing.ClassVar[type]
+    _run_class: typing.ClassVar[typing.Any]  # a subclass of Run
+    # The compiled steps: on rows as they come, and, of those with a memory, on all that is held.
+    _learn: typing.Any = None
+    _iterate: typing.Any = None
     # The steps on a finite sum: of those that work on matrices, and of those that only work on finite sums.
     _method_class: typing.ClassVar[type[Method] | None] = None
 
@@ -122,7 +114,7 @@ class Optimizer(base.Base):
         if value is None or isinstance(value, bool):
             return
         # A sample is learned in as many steps: who makes a model may choose any number, a file may not.
-        most = _MOST_STEPS if name == "steps" else layout.LARGEST
+        most = _MOST_STEPS if name == "steps_per_sample" else layout.LARGEST
         if isinstance(value, (int, np.integer)):
             most = min(most, _loaded.MOST)  # counts, which are multiplied with counts
         if not isinstance(value, (int, float, np.integer, np.floating)) or not -layout.LARGEST <= value <= most:
@@ -130,28 +122,28 @@ class Optimizer(base.Base):
 
     # --- counters, read off the run ---
 
-    def _count(self, place: int) -> int:
-        return int(self._run.cnt[place]) if self.is_started else 0
+    def _count(self, name: str) -> int:
+        return getattr(self._run.s, name) if self.is_started else 0
 
     @property
     def n_steps(self) -> int:
         """Steps taken."""
-        return self._count(layout.T)
+        return self._count("t")
 
     @property
     def n_gradients(self) -> int:
         """Derivatives of single samples taken."""
-        return self._count(layout.N_GRADIENTS)
+        return self._count("n_gradients")
 
     @property
     def n_exact_gradients(self) -> int:
         """Gradients of the whole objective taken exactly."""
-        return self._count(layout.N_EXACT)
+        return self._count("n_exact")
 
     @property
     def n_lmo(self) -> int:
         """Linear minimisations."""
-        return self._count(layout.N_LMO)
+        return self._count("n_lmo")
 
     # --- offline ---
 
@@ -218,7 +210,7 @@ class Optimizer(base.Base):
         run.grow(np.arange(d))
         if x0 is not None:
             run.set_weights(x0)
-        run.offline(rows)
+        run.offline(Rows.of(*rows))
         return self._follow(run, steps, len(rows[3]), callback, tol, lambda x: total.measure(x, constraint))
 
     def _follow(
@@ -240,7 +232,7 @@ class Optimizer(base.Base):
                 count = min(chunk, steps - done)
                 run.iterate(count)
                 done += count
-                if callback is not None and callback(run.state()):
+                if callback is not None and callback(run.progress()):
                     message = f"the callback ended it after {done} steps"
                     break
                 if tol is not None and (done % n == 0 or done == steps):

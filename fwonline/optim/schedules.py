@@ -13,7 +13,8 @@ import typing
 from river import base
 
 from fwonline import _loaded
-from fwonline._kernels import steps
+from fwonline._kernels.entry import compiled_function
+from fwonline._kernels.state import Schedule as Native
 
 __all__ = [
     "EXACT",
@@ -40,7 +41,7 @@ class Schedule(base.Base, abc.ABC):
     ...     def gamma(self, t, gap, dist_sq):
     ...         return 0.05
     >>> optim.SFW(schedule=Constant())
-    SFW(memory=1000, batch_size=1, steps=1, schedule=Constant())
+    SFW(memory=1000, batch_size=1, steps_per_sample=1, schedule=Constant())
     """
 
     @abc.abstractmethod
@@ -57,9 +58,9 @@ class Schedule(base.Base, abc.ABC):
             Squared distance from the iterate to the atom.
         """
 
-    def _compiled(self) -> tuple[int, float, float, float]:
-        """Code and parameters of the compiled form."""
-        return steps.CUSTOM_STEP, 0.0, 0.0, 0.0
+    def _compiled(self) -> Native | None:
+        """What kernels call in the place of :meth:`gamma`, if there is such a thing."""
+        return None
 
     def _check_loaded(self) -> None:
         _loaded.renewed(self)
@@ -82,7 +83,7 @@ class LineSearch(Schedule):
     --------
     >>> from fwonline import optim
     >>> optim.FW(schedule=optim.schedules.LineSearch())
-    FW(memory=1000, steps=1, schedule=LineSearch())
+    FW(memory=1000, steps_per_sample=1, schedule=LineSearch())
     """
 
     def gamma(self, t: int, gap: float, dist_sq: float) -> typing.NoReturn:
@@ -91,11 +92,30 @@ class LineSearch(Schedule):
             "know on vectors; give another optimizer another schedule"
         )
 
-    def _compiled(self) -> tuple[int, float, float, float]:
-        self.gamma(0, 0.0, 0.0)  # refused before a stream begins
+    def _compiled(self) -> Native:
+        return self.gamma(0, 0.0, 0.0)  # refused before a stream begins
 
 
-class Harmonic(Schedule):
+class _Formula(Schedule):
+    """A schedule that is a formula of three parameters: one text, run by Python and compiled."""
+
+    # gamma(a, b, c, t, gap, dist_sq, step_sum), step_sum the sum of the squares of the gaps up to now.
+    _formula: typing.ClassVar[typing.Callable[..., float]]
+    _accumulates = False
+
+    def _parameters(self) -> tuple[float, float, float]:
+        raise NotImplementedError
+
+    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
+        return min(max(float(type(self)._formula(*self._parameters(), float(t), gap, dist_sq, 0.0)), 0.0), 1.0)
+
+    def _compiled(self) -> Native | None:
+        if (formula := _FORMULAS.get(type(self))) is None:
+            return None  # a subclass of one's own
+        return Native(compiled_function(formula, 7).address, *self._parameters(), int(self._accumulates))
+
+
+class Harmonic(_Formula):
     r"""The step of the theorems, :math:`\gamma_t = 2 / (t + \text{offset})`.
 
     Parameters
@@ -126,14 +146,15 @@ class Harmonic(Schedule):
         self.floor = floor
         self.restart = restart
 
-    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
-        return max(2.0 / ((t % self.restart if self.restart else t) + self.offset), self.floor)
+    @staticmethod
+    def _formula(offset, floor, restart, t, gap, dist_sq, step_sum):
+        return max(2.0 / ((t % restart if restart > 0.0 else t) + offset), floor)
 
-    def _compiled(self):
-        return steps.HARMONIC, float(self.offset), float(self.floor), float(self.restart or 0)
+    def _parameters(self):
+        return float(self.offset), float(self.floor), float(self.restart or 0)
 
 
-class Power(Schedule):
+class Power(_Formula):
     r""":math:`\gamma_t = \min(1, c\, (t + 1)^{-a})`; with a = 1/2 the step of Hazan and Kale's online Frank-Wolfe.
 
     Parameters
@@ -158,14 +179,15 @@ class Power(Schedule):
         self.a = a
         self.factor = factor
 
-    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
-        return min(1.0, self.factor * (t + 1.0) ** -self.a)
+    @staticmethod
+    def _formula(a, factor, _, t, gap, dist_sq, step_sum):
+        return factor * (t + 1.0) ** -a
 
-    def _compiled(self):
-        return steps.POWER, float(self.a), float(self.factor), 0.0
+    def _parameters(self):
+        return float(self.a), float(self.factor), 0.0
 
 
-class ShortStep(Schedule):
+class ShortStep(_Formula):
     r"""The short step of Demyanov and Rubinov, :math:`\gamma_t = \min(1, g_t / (L \|s_t - w_t\|^2))`.
 
     It minimises the quadratic upper bound of the objective along the segment. With an estimated gradient the estimated
@@ -193,12 +215,13 @@ class ShortStep(Schedule):
     def _unit_test_params(cls) -> typing.Iterator[dict]:
         yield {"lipschitz": 1.0}
 
-    def gamma(self, t: int, gap: float, dist_sq: float) -> float:
-        scale = self.lipschitz * dist_sq
-        return min(max(gap / scale, 0.0), 1.0) if scale > 0.0 else 0.0
+    @staticmethod
+    def _formula(lipschitz, _, unused, t, gap, dist_sq, step_sum):
+        scale = lipschitz * dist_sq
+        return gap / scale if scale > 0.0 else 0.0
 
-    def _compiled(self):
-        return steps.SHORT, float(self.lipschitz), 0.0, 0.0
+    def _parameters(self):
+        return float(self.lipschitz), 0.0, 0.0
 
 
 class CurvatureStep(Schedule):
@@ -233,7 +256,7 @@ class CurvatureStep(Schedule):
         return min(max(gap / self.curvature, 0.0), 1.0)
 
 
-class AdaGradStep(Schedule):
+class AdaGradStep(_Formula):
     r"""A step scaled by the gaps seen so far, :math:`\gamma_t = \min(1, c\, g_t / \sqrt{\sum_{k \le t} g_k^2})`.
 
     AdaGrad's rule with the Frank-Wolfe gap in place of the gradient's norm: no constant of the objective is needed.
@@ -255,6 +278,8 @@ class AdaGradStep(Schedule):
     True
     """
 
+    _accumulates = True
+
     def __init__(self, scale: float = 1.0):
         if not 0.0 < scale < math.inf:
             raise ValueError(f"scale must be a positive finite number, got {scale!r}")
@@ -266,12 +291,22 @@ class AdaGradStep(Schedule):
         super()._check_loaded()
         self._sum = held
 
+    @staticmethod
+    def _formula(scale, _, unused, t, gap, dist_sq, step_sum):
+        return scale * gap / math.sqrt(step_sum) if step_sum > 0.0 else 0.0
+
+    def _parameters(self):
+        return float(self.scale), 0.0, 0.0
+
     def gamma(self, t: int, gap: float, dist_sq: float) -> float:
         self._sum = gap * gap + (self._sum if t else 0.0)
-        return min(max(self.scale * gap / math.sqrt(self._sum), 0.0), 1.0) if self._sum > 0.0 else 0.0
+        return min(max(_FORMULAS[AdaGradStep](*self._parameters(), float(t), gap, dist_sq, self._sum), 0.0), 1.0)
 
-    def _compiled(self):
-        return steps.ADAGRAD, float(self.scale), 0.0, 0.0
+
+# Those whose formula runs compiled; a subclass may have another gamma.
+_FORMULAS: dict[type, typing.Callable[..., float]] = {
+    cls: cls._formula for cls in (Harmonic, Power, ShortStep, AdaGradStep)
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fwonline._kernels import coordinates
 from fwonline._kernels.layout import L1, SIMPLEX, UNIT_SIMPLEX
+from fwonline._kernels.state import Iterate, Row
 
 FEW = st.sampled_from([0.0, 1.0, -1.0, 2.0, -2.0, 0.5])
 EXTREME = st.floats(-1e200, 1e200, allow_subnormal=True)
@@ -20,24 +21,24 @@ class Sum:
 
     def __init__(self, kind, capacity, d, seed):
         self.kind, self.d = kind, d
-        self.u = np.zeros(capacity)
         self.rank = np.random.default_rng(seed).permutation(capacity)
-        self.bound, self.group = (np.full(size, -np.inf) for size in coordinates.bound_sizes(capacity))
-        coordinates.admit(self.bound, self.group, 0, d)
+        bound, group = (np.full(size, -np.inf) for size in coordinates.bound_sizes(capacity))
+        self.it = Iterate.empty()._replace(u=np.zeros(capacity), rank=self.rank, bound=bound, group=group)
+        coordinates.admit(self.it, 0, d)
         self.plain = np.zeros(capacity)
 
     def grow(self, count):
-        new = min(self.d + count, len(self.u))
-        coordinates.admit(self.bound, self.group, self.d, new)
+        new = min(self.d + count, len(self.it.u))
+        coordinates.admit(self.it, self.d, new)
         self.d = new
 
     def add(self, idx, val, factor):
         idx, val = np.array(idx, dtype=np.uint32), np.array(val, dtype=float)
-        coordinates.add_row(self.kind, self.u, self.bound, self.group, idx, val, 0, len(idx), factor)
+        coordinates.add_row(self.it, self.kind, Row(idx, val, 0, len(idx)), factor)
         np.add.at(self.plain, idx, factor * val)
 
     def check(self):
-        got = coordinates.best(self.kind, self.u, self.rank, self.bound, self.group, self.d)
+        got = coordinates.best(self.it, self.kind, self.d)
         keys = np.abs(self.plain[: self.d]) if self.kind == L1 else -self.plain[: self.d]
         ties = np.flatnonzero(keys == keys.max())
         assert got == ties[self.rank[ties].argmin()]
@@ -72,7 +73,7 @@ def test_best_under_thousands_of_updates_that_rise_and_fall(kind):
         held.add(idx, rng.integers(-3, 4, size=8), 1.0)
         held.check()
         if rng.random() < 0.5:
-            held.add(idx, held.u[idx], -1.0)
+            held.add(idx, held.it.u[idx], -1.0)
             held.check()
 
 
@@ -86,17 +87,17 @@ def test_best_among_several_regions_of_groups():
         held.add(np.unique(idx), rng.integers(-3, 4, size=np.unique(idx).size), 1.0)
         held.check()
         if rng.random() < 0.5:
-            top = np.flatnonzero(np.abs(held.u) == np.abs(held.u).max())
-            held.add(top, held.u[top], -1.0)  # all that ties at the top goes, and the best is elsewhere
+            top = np.flatnonzero(np.abs(held.it.u) == np.abs(held.it.u).max())
+            held.add(top, held.it.u[top], -1.0)  # all that ties at the top goes, and the best is elsewhere
             held.check()
 
 
 def test_rebuild_gives_the_tightest_bounds():
     held = Sum(L1, 5000, 4321, seed=2)
-    held.u[:] = held.plain[:] = np.random.default_rng(3).normal(size=5000)
-    coordinates.rebuild(L1, held.u, held.bound, held.group, 4321)
+    held.it.u[:] = held.plain[:] = np.random.default_rng(3).normal(size=5000)
+    coordinates.rebuild(held.it, L1, 4321)
     for b in range(67):
-        assert held.bound[b] == np.abs(held.u[64 * b : 64 * (b + 1)]).max()
+        assert held.it.bound[b] == np.abs(held.it.u[64 * b : 64 * (b + 1)]).max()
     held.check()
 
 

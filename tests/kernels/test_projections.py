@@ -38,7 +38,7 @@ def test_each_step_is_the_sets_own_projection(constraint, samples):
         scale = 1.0 + np.abs(moved).max()
         np.testing.assert_allclose(model._run.weights, expected, rtol=0, atol=1e-12 * scale)
         assert model.violation <= 1e-12 * scale
-        w = model._run.v[:4].copy()  # compare step by step: a projection is as well conditioned as it can be
+        w = model._run.it.v[:4].copy()  # compare step by step: a projection is as well conditioned as it can be
 
 
 def test_equal_and_nearly_equal_entries_end():

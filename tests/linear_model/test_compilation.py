@@ -49,7 +49,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
 
         event.register("numba:compile", Listener())
         X, y = np.eye(4)[:, :3], np.arange(4.0)
-        for make in (lambda: optim.SFW(memory=3, batch_size=2, steps=2), optim.MomentumFW, optim.OneSampleFW,
+        for make in (lambda: optim.SFW(memory=3, batch_size=2, steps_per_sample=2), optim.MomentumFW, optim.OneSampleFW,
                      type(None), lambda: optim.OFW(memory=3), lambda: optim.ProjectedSGD(0.1)):
             for constraint in (sets.L1Ball(1.0), sets.ProbabilitySimplex(), sets.L2Ball(1.0), sets.KSparseBall(1, 1.0)):
                 for kind in (FWRegressor, FWClassifier):

@@ -140,7 +140,7 @@ def test_the_exact_gap_is_exact(where, kind, intercept):
 @pytest.mark.parametrize("where", ["l1", "l2", "simplex"])
 def test_the_free_gap_becomes_the_exact_one_as_derivatives_settle(where):
     X, y = regression(n=30)
-    model = FWRegressor(SETS[where](), optim.SFW(memory=30, batch_size=30, steps=400), seed=0)
+    model = FWRegressor(SETS[where](), optim.SFW(memory=30, batch_size=30, steps_per_sample=400), seed=0)
     model.learn_arrays(X, y)
     # The free gap is that of the iterate before the last step, at derivatives taken there.
     assert model.gap == pytest.approx(model.exact_gap, abs=0.02)
@@ -167,7 +167,7 @@ def test_never_outside_whatever_comes(optimizer, where, samples):
         assert model.violation <= 1e-12
         weights = model._run.weights
         assert np.isfinite(weights).all()
-        assert np.isfinite(model._run.num[[1, 2, 3]]).all()
+        assert np.isfinite([getattr(model._run.s, name) for name in ("u_scale", "dot", "w_sq")]).all()
     model.learn_one({"a": 1.0, "b": -1.0}, 1.0)
     assert model.violation <= 1e-12
     assert all("too large to be summed" in refusal for refusal in refusals)
@@ -222,7 +222,7 @@ def test_features_that_appear_later_double_the_arrays():
     sizes = []
     for t in range(2000):
         model.learn_one({t: 1.0, 0: 1.0}, 1.0)
-        sizes.append(len(model._run.v))
+        sizes.append(len(model._run.it.v))
     assert len(model._features) == 2000
     assert len(set(sizes)) <= 7
     assert model.weights[0] > 0.5

@@ -22,8 +22,6 @@ from support.oracles import (
 from support.pairwise_oracle import PairwiseOracle
 
 from fwonline import optim, sets
-from fwonline._kernels import layout
-from fwonline._kernels.memory import ALPHA
 from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
@@ -152,7 +150,7 @@ LITERAL = {
         ("l1", "unit-simplex", "l2", "linf", "box"),
     ),
     "sfw-replays": (
-        lambda: optim.SFW(memory=20, batch_size=3, steps=2),
+        lambda: optim.SFW(memory=20, batch_size=3, steps_per_sample=2),
         lambda c, d: SFWOracle(c, SQUARED, HARMONIC, d, memory=20, batch_size=3, steps=2, seed=1),
         ("l1", "l2", "box"),
     ),
@@ -178,7 +176,7 @@ LITERAL = {
     ),
     "ofw": (optim.OFW, lambda c, d: OFWOracle(c, SQUARED, schedules.Power(0.5), d), ("l1", "l2", "linf")),
     "ofw-adversarial": (
-        lambda: optim.OFW(adversarial=True),
+        optim.AdversarialOFW,
         lambda c, d: AdversarialOFWOracle(c, SQUARED, schedules.Power(0.5, factor=2.0), d),
         ("l1", "l2"),
     ),
@@ -210,7 +208,7 @@ def test_a_literal_model_that_forgets_the_same(name, where):
 def test_a_literal_quadratic_memory_that_forgets_the_same(where):
     """In a set so large that no exchange leaves two slopes equal but for rounding."""
     constraint = {"l1": sets.L1Ball(50.0), "unit-simplex": sets.UnitSimplex(50.0)}.get(where) or SETS[where]()
-    model = FWRegressor(constraint, optim.StochasticPairwiseFW(memory=8, steps=4), seed=3, max_names=MOST)
+    model = FWRegressor(constraint, optim.StochasticPairwiseFW(memory=8, steps_per_sample=4), seed=3, max_names=MOST)
     oracle = PairwiseOracle(constraint, SQUARED, 8, 4, 0.3, 3, 250)
     literal = Named(oracle, MOST, where in ("linf", "box"))
     for x, y in words(50):
@@ -334,7 +332,7 @@ def test_a_refused_sample_gives_nothing_up(optimizer, where):
             model.learn_one(x, y)
         except SampleError:
             assert everything(model) == before
-            assert not model._run.cnt[layout.CROWDED]
+            assert not model._run.s.crowded
         else:
             known.learn_one(x, y)  # some losses take numbers that are near the largest
     rest = list(words(60))[40:]
@@ -350,22 +348,22 @@ def test_sums_are_those_of_what_is_held(optimizer, where):
         if hasattr(run, "ring"):
             rows = held_by(run)
         else:
-            spans = getattr(run, "rows", np.zeros((0, 3)))[: run.cnt[layout.LIVE], :2].tolist()
-            rows = [(run.pool_idx[a : a + n], run.pool_val[a : a + n], 0.0) for a, n in spans]
+            held = run.mem.held[: run.s.live]
+            spans = held[["start", "length"]].tolist()
+            rows = [(run.mem.idx[a : a + n], run.mem.val[a : a + n], 0.0) for a, n in spans]
         X = np.zeros((len(rows), run.n_features))
         for i, (idx, val, _) in enumerate(rows):
             X[i, idx] = val
         if optimizer in ("sfw", "sfw-replays", "momentum-memory", "lu-freund"):
-            alpha = run.duals[: len(rows), ALPHA]
-            np.testing.assert_allclose(run.u[: run.n_features], alpha @ X, atol=1e-9)
+            np.testing.assert_allclose(run.it.u[: run.n_features], held["alpha"] @ X, atol=1e-9)
         if kept := getattr(getattr(run, "method", None), "memory", None):
             np.testing.assert_allclose(kept.total, kept.alpha[: len(rows)] @ X, atol=1e-9)
-        if hasattr(getattr(run, "active", None), "point"):
-            np.testing.assert_allclose(run.v[: run.n_features], run.active.point(run.n_features), atol=1e-9)
-        if optimizer == "pairwise-memory" or hasattr(run, "place"):
-            listed = run.active[: run.cnt[layout.NONZEROS]]
-            assert run.place[listed].tolist() == list(range(len(listed)))
-            assert (run.place[: run.n_features] >= 0).sum() == len(listed)
+        if hasattr(run, "active") and hasattr(run.active, "point"):
+            np.testing.assert_allclose(run.it.v[: run.n_features], run.active.point(run.n_features), atol=1e-9)
+        if optimizer == "pairwise-memory" or hasattr(getattr(run, "own", ()), "place"):
+            listed, place = run.own.active[: run.s.nonzeros], run.own.place[: run.n_features]
+            assert place[listed].tolist() == list(range(len(listed)))
+            assert (place >= 0).sum() == len(listed)
 
 
 def test_the_longest_unseen_leave_and_those_that_weigh_something_stay():

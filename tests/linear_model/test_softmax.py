@@ -31,7 +31,7 @@ OPTIMIZERS = {
     "momentum-by-sample": optim.MomentumFW(memory=20, batch_size=3),
     "lu-freund": optim.LuFreundFW(memory=20, batch_size=3),
     "ofw": optim.OFW(memory=40),
-    "ofw-adversarial": optim.OFW(adversarial=True),
+    "ofw-adversarial": optim.AdversarialOFW(),
     "adaptive": optim.AdaptiveOFW(horizon=60),
 }
 SETS = {"nuclear": sets.NuclearBall(4.0), "l1": sets.L1Ball(4.0), "l2": sets.L2Ball(2.0), "box": sets.Box(0.1, 2.0)}
@@ -101,7 +101,7 @@ def test_sfw_and_one_sample_steps_equal_their_formulas():
                 table.pop(t - 20, None)
                 estimate = sum(table.values()) / len(table)
             else:
-                kept = 0.0 if gamma >= 1.0 else 1.0 - (t + 1.0) ** -working.alpha
+                kept = 0.0 if gamma >= 1.0 else 1.0 - (t + 1.0) ** -working.a
                 estimate = fresh + kept * (estimate - gradient(problem, old, t, seen))
             gamma, old = (2.0 / (t + 2.0) if name == "sfw" else 1.0 / (t + 1.0)), W
             W = W.copy()
@@ -222,7 +222,7 @@ class Literal:
         (optim.MomentumFW(memory=20, batch_size=4), "momentum", (4,)),
         (optim.LuFreundFW(memory=20, batch_size=4), "lu_freund", (4,)),
         (optim.OFW(memory=25), "ofw", (25,)),
-        (optim.OFW(adversarial=True), "adversarial", ()),
+        (optim.AdversarialOFW(), "adversarial", ()),
         (optim.AdaptiveOFW(horizon=40), "adaptive", (40, 7)),
     ],
     ids=lambda it: it if isinstance(it, str) else "",
@@ -364,7 +364,7 @@ def test_sets_and_optimizers_that_do_not_fit_are_refused():
         FWSoftmax(sets.Spectraplex(1.0))
     with pytest.raises(ValueError, match="constraint must be a set of matrices of any shape"):
         FWSoftmax(sets.Box([0.0, 0.0], [1.0, 1.0]))
-    with pytest.raises(TypeError, match="does not work on matrices; AdaptiveOFW, FW, HazanLuoFW"):
+    with pytest.raises(TypeError, match="does not work on matrices; AdaptiveOFW, AdversarialOFW, FW, HazanLuoFW"):
         FWSoftmax(sets.NuclearBall(1.0), optim.AwayFW())
     with pytest.raises(ValueError, match="no class is known yet"):
         FWSoftmax().predict_arrays(np.ones((2, 2)))

@@ -61,7 +61,7 @@ def test_the_distance_of_the_two_is_that_of_proposition_1():
     def look(state):
         nonlocal before
         run = state._run
-        r, g = X.T @ run.duals[:, 0] / 60, X.T @ (2.0 * (X @ before - y)) / 60
+        r, g = X.T @ run.mem.held["alpha"] / 60, X.T @ (2.0 * (X @ before - y)) / 60
         exact = g @ before + radius * np.abs(g).max()
         # max over the vertices s of |<r - g, w - s>|
         off = r - g
@@ -69,7 +69,7 @@ def test_the_distance_of_the_two_is_that_of_proposition_1():
         assert state.gap == pytest.approx(r @ before + radius * np.abs(r).max(), rel=1e-9, abs=1e-12)
         assert abs(state.gap - exact) <= most + 1e-12
         d_inf = 2.0 * radius * np.abs(X).max()
-        assert most <= d_inf * np.mean(np.abs(run.duals[:, 0] - 2.0 * (X @ before - y))) + 1e-12
+        assert most <= d_inf * np.mean(np.abs(run.mem.held["alpha"] - 2.0 * (X @ before - y))) + 1e-12
         seen.append(state.gap / exact)
         before = state.x
 

@@ -330,7 +330,7 @@ def test_a_step_towards_an_atom(atom):
 ONLINE = {
     "hazan-luo": optim.HazanLuoFW(memory=30),
     "svrf": optim.SVRF(memory=30, batch_size=4),
-    "svrf-twice": optim.SVRF(memory=30, batch_size=4, steps=2),
+    "svrf-twice": optim.SVRF(memory=30, batch_size=4, steps_per_sample=2),
     "scgs": optim.SCGS(memory=30, lipschitz=3.0),
     "storc": optim.STORC(memory=30, lipschitz=3.0, diameter=1.0, batch_size=5),
     "svrg": optim.ProjectedSVRG(memory=30),
@@ -348,7 +348,7 @@ def test_online_learns_stays_inside_and_is_saved(name, intercept):
         right += model.predict_one(sample) == bool(label)
         before = model.optimizer.n_steps
         model.learn_one(sample, bool(label))
-        assert model.optimizer.n_steps - before == model.optimizer.steps
+        assert model.optimizer.n_steps - before == model.optimizer.steps_per_sample
         assert model.violation <= 1e-12
         if i == 120:
             model = codec.loads(codec.dumps(model))

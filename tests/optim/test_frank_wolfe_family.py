@@ -455,8 +455,8 @@ def test_bad_parameters_name_themselves():
     for make in (optim.FW, optim.AwayFW, optim.PairwiseFW):
         with pytest.raises(ValueError, match="memory must be an integer >= 1"):
             make(memory=0)
-        with pytest.raises(ValueError, match="steps must be an integer >= 1"):
-            make(steps=1.5)
+        with pytest.raises(ValueError, match="steps_per_sample must be an integer >= 1"):
+            make(steps_per_sample=1.5)
     X, y, _ = lasso()
     ball = sets.L1Ball(1.0)
     with pytest.raises(ValueError, match=r"X\[3, 2\] is nan"):
@@ -482,7 +482,7 @@ def test_online_it_is_the_same_algorithm_on_the_last_samples(name, where):
     """A memory that is full: the steps that a sample pays for, from where the iterate stands."""
     X, y, _ = lasso(n=30)
     constraint = SETS[where]
-    model = FWRegressor(constraint, FAMILY[name](memory=10, steps=20), seed=0)
+    model = FWRegressor(constraint, FAMILY[name](memory=10, steps_per_sample=20), seed=0)
     model.learn_arrays(X, y)
     assert model.violation < 1e-9
     last = slice(20, 30)
@@ -493,7 +493,7 @@ def test_online_it_is_the_same_algorithm_on_the_last_samples(name, where):
     # Of one more sample and a step: literally what the pseudocode does from here.
     if name == "fw":
         w = model._run.weights
-        model.optimizer.steps = 1
+        model.optimizer.steps_per_sample = 1
         model.learn_one(dict(enumerate(X[0])), y[0])
         Z, z = np.vstack([X[21:], X[:1]]), np.append(y[21:], y[0])
         g = 2.0 * Z.T @ (Z @ w - z) / 10
@@ -506,7 +506,7 @@ def test_online_it_is_the_same_algorithm_on_the_last_samples(name, where):
 def test_features_that_appear_later_and_a_saved_state(name):
     X, y, _ = lasso(n=60, density=0.5)
     X[:20, 5:] = 0.0
-    model = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=15, steps=3), intercept=True, seed=1)
+    model = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=15, steps_per_sample=3), intercept=True, seed=1)
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         model.learn_one({j: value for j, value in enumerate(x.tolist()) if value}, label)
         if i == 35:
@@ -521,7 +521,7 @@ def test_features_that_appear_later_and_a_saved_state(name):
 
 @pytest.mark.parametrize("name", ["away", "pairwise"])
 def test_a_box_of_features_that_appear_later(name):
-    model = FWRegressor(sets.Box(0.5, 2.0), FAMILY[name](memory=20, steps=2))
+    model = FWRegressor(sets.Box(0.5, 2.0), FAMILY[name](memory=20, steps_per_sample=2))
     X, y, _ = lasso(n=60, d=4, k=2)
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         model.learn_one(dict(list(enumerate(x.tolist()))[: 2 + (i > 20)]), label)
@@ -531,7 +531,7 @@ def test_a_box_of_features_that_appear_later(name):
 @pytest.mark.parametrize("name", ["fw", "away", "pairwise"])
 def test_bounds_of_features_that_no_sample_has_shown_yet(name):
     lower, upper = np.array([-1.0, 0.0, 0.5, -2.0]), np.array([1.0, 0.4, 1.5, -0.5])
-    model = FWRegressor(sets.Box(lower, upper), FAMILY[name](memory=20, steps=2))
+    model = FWRegressor(sets.Box(lower, upper), FAMILY[name](memory=20, steps_per_sample=2))
     X, y, _ = lasso(n=40, d=4, k=2)
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         model.learn_one(dict(list(enumerate(x.tolist()))[: 2 if i < 15 else 4]), label)

@@ -97,7 +97,7 @@ EIGHT = Harmonic(offset=8.0)
 ALGORITHMS = {
     "lf": (lambda: optim.LuFreundFW(memory=7), lambda *a, **k: LuFreundOracle(*a, memory=7, **k), None),
     "lf-replays": (
-        lambda: optim.LuFreundFW(memory=9, batch_size=3, steps=4),
+        lambda: optim.LuFreundFW(memory=9, batch_size=3, steps_per_sample=4),
         lambda *a, **k: LuFreundOracle(*a, memory=9, batch_size=3, steps=4, **k),
         None,
     ),
@@ -225,14 +225,14 @@ def test_a_saved_state_goes_on_the_same(algorithm):
 def test_a_bad_saved_state_is_refused():
     model = FWRegressor(sets.L1Ball(2.0), optim.LuFreundFW(memory=5))
     model.learn_one({"a": 1.0}, 1.0)
-    model._run.sigma = np.zeros(3)
+    model._run.own = model._run.own._replace(sigma=np.zeros(3))
     with pytest.raises(CheckpointError, match=r"LuFreundRun\.sigma"):
         codec.loads(codec.dumps(model))
 
 
 def test_counters_and_mistakes():
     X, y = stream(n=30)
-    lf = FWRegressor(sets.L1Ball(1.0), optim.LuFreundFW(memory=10, batch_size=2, steps=3), seed=0)
+    lf = FWRegressor(sets.L1Ball(1.0), optim.LuFreundFW(memory=10, batch_size=2, steps_per_sample=3), seed=0)
     lf.learn_arrays(X, y)
     # Every sample's own derivative, and those of the batches: the first sample is alone in its three.
     assert lf.optimizer.n_gradients == 30 + 3 * 1 + 29 * 3 * 2
@@ -245,8 +245,8 @@ def test_counters_and_mistakes():
             make(memory=3, batch_size=4)
         with pytest.raises(ValueError, match="memory must be an integer >= 1"):
             make(memory=0)
-    with pytest.raises(ValueError, match="steps must be an integer >= 1"):
-        optim.LuFreundFW(steps=0)
+    with pytest.raises(ValueError, match="steps_per_sample must be an integer >= 1"):
+        optim.LuFreundFW(steps_per_sample=0)
 
 
 @pytest.mark.slow

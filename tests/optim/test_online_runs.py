@@ -17,7 +17,6 @@ from support.oracles import (
 from support.streams import D, as_dict, stream
 
 from fwonline import losses, optim, sets
-from fwonline._kernels import layout
 from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
@@ -43,12 +42,12 @@ TWO = Harmonic()
 ALGORITHMS = {
     "sfw": (lambda: optim.SFW(memory=7), lambda *a, **k: SFWOracle(*a, memory=7, **k), TWO),
     "sfw-replays": (
-        lambda: optim.SFW(memory=9, batch_size=3, steps=4),
+        lambda: optim.SFW(memory=9, batch_size=3, steps_per_sample=4),
         lambda *a, **k: SFWOracle(*a, memory=9, batch_size=3, steps=4, seed=3, **k),
         TWO,
     ),
     "sfw-memory-1": (
-        lambda: optim.SFW(memory=1, steps=2),
+        lambda: optim.SFW(memory=1, steps_per_sample=2),
         lambda *a, **k: SFWOracle(*a, memory=1, steps=2, seed=3, **k),
         TWO,
     ),
@@ -60,15 +59,15 @@ ALGORITHMS = {
     ),
     "one-sample": (optim.OneSampleFW, OneSampleOracle, Power(1.0)),
     "one-sample-1": (
-        lambda: optim.OneSampleFW(alpha=1.0, schedule=TWO),
+        lambda: optim.OneSampleFW(a=1.0, schedule=TWO),
         lambda *a, **k: OneSampleOracle(*a, exponent=1.0, **k),
         TWO,
     ),
     "ofw": (optim.OFW, OFWOracle, Power(0.5)),
     "ofw-a": (lambda: optim.OFW(a=0.75), lambda *a, **k: OFWOracle(*a, a=0.75, **k), Power(0.75)),
-    "ofw-adversarial": (lambda: optim.OFW(adversarial=True), AdversarialOFWOracle, Power(0.5, 2.0)),
+    "ofw-adversarial": (optim.AdversarialOFW, AdversarialOFWOracle, Power(0.5, 2.0)),
     "ofw-adversarial-bounded": (
-        lambda: optim.OFW(a=0.6, adversarial=True, horizon=50, gradient_bound=2.0),
+        lambda: optim.AdversarialOFW(a=0.6, horizon=50, gradient_bound=2.0),
         lambda *a, **k: AdversarialOFWOracle(*a, horizon=50, bound=2.0, **k),
         Power(0.6, 2.0),
     ),
@@ -198,11 +197,11 @@ def test_a_batch_under_way_is_saved(where):
     assert model.optimizer.n_steps == oracle.t == 17
     assert model.optimizer.n_gradients == 70
     state = model._run.__getstate__()
-    assert state["cnt"][layout.PENDING] > 0
-    assert model._run.v.size > D  # so that a list may name what is no feature
+    assert state["scalars"]["pending"] > 0
+    assert model._run.it.v.size > D  # so that a list may name what is no feature
     for wrong in ({"changed": state["changed"] + D}, {"listed": 1 - state["listed"]}, {"changed": np.zeros(2, int)}):
         damaged = codec.loads(codec.dumps(model))
-        vars(damaged._run).update(wrong)
+        damaged._run.own = damaged._run.own._replace(**wrong)
         with pytest.raises(CheckpointError, match="ProjectedSGDRun"):
             codec.loads(codec.dumps(damaged))
 
@@ -326,7 +325,7 @@ def test_ofw_forgets_its_samples_beyond_the_cap_and_goes_on_by_recursion(loss, w
         np.testing.assert_allclose(model._run.weights, oracle.w, rtol=0, atol=1e-10)
     assert exact == [True] * 25 + [False] * 45
     assert model.exact_gap is None
-    assert len(model._run.pool_idx) == 0
+    assert len(model._run.mem.idx) == 0
 
 
 @pytest.mark.parametrize("where", ["l1", "l2", "own-set"])
@@ -353,7 +352,7 @@ def test_ofw_lets_its_statistics_go_when_there_are_too_many_features():
         assert not model.optimizer.is_exact
         assert model.exact_gap is None
         assert model.violation < 1e-12
-    assert model._run.H.size == 0
+    assert model._run.own.H.size == 0
     assert model.weights[1] > 0.6
     assert abs(model.weights.get(3, 0.0)) < 0.1
     assert weights.keys() <= {0, 1, 2}
@@ -370,7 +369,7 @@ def test_projected_sgd_has_no_gap_and_refuses_a_set_it_cannot_project_on():
 
 def test_counters():
     X, y = stream(n=30)
-    sfw = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=10, batch_size=2, steps=3), seed=0)
+    sfw = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=10, batch_size=2, steps_per_sample=3), seed=0)
     momentum = FWRegressor(sets.L1Ball(1.0), optim.MomentumFW(batch_size=4))
     one = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW())
     ofw = FWRegressor(sets.L1Ball(1.0), optim.OFW())
@@ -390,7 +389,7 @@ def test_counters():
 def test_counters_do_not_depend_on_how_a_step_runs():
     X, y = stream(n=30)
     for make in (
-        lambda: optim.SFW(memory=10, batch_size=2, steps=3),
+        lambda: optim.SFW(memory=10, batch_size=2, steps_per_sample=3),
         lambda: optim.MomentumFW(2),
         optim.OneSampleFW,
         optim.ProjectedSGD,

@@ -6,7 +6,6 @@ from river import optim as river_optim
 from support.oracles import AdaptiveOFWOracle, AdversarialOFWOracle
 
 from fwonline import optim, sets
-from fwonline._kernels import layout
 from fwonline.linear_model import FWRegressor
 from fwonline.optim.schedules import Power
 
@@ -62,7 +61,7 @@ def test_the_bound_of_hazan_s_theorem(kind, constraint):
     n, d = X.shape
     G, D = np.linalg.norm(X, axis=1).max(), constraint.diameter(d)
     for horizon in (n, None):
-        model = FWRegressor(constraint, optim.OFW(adversarial=True, horizon=horizon), loss=Linear())
+        model = FWRegressor(constraint, optim.AdversarialOFW(horizon=horizon), loss=Linear())
         assert regret(plays(model, X), X, constraint) <= 8.0 * G * D * n**0.75
         assert (model.optimizer.n_steps, model.optimizer.n_gradients) == (n, n)
         assert model.optimizer.n_lmo <= n
@@ -139,7 +138,7 @@ def test_an_outlier_does_not_count_beyond_a_bound_that_was_given():
     assert errors[1] < 0.2 < errors[0]
 
 
-@pytest.mark.parametrize("make", [lambda: optim.OFW(adversarial=True), lambda: optim.AdaptiveOFW(horizon=100)])
+@pytest.mark.parametrize("make", [optim.AdversarialOFW, lambda: optim.AdaptiveOFW(horizon=100)])
 def test_sparse_iterates_cost_as_many_non_zeros_as_linear_minimisations(make):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 3_000)) * (rng.random((40, 3_000)) < 0.05)
@@ -147,9 +146,11 @@ def test_sparse_iterates_cost_as_many_non_zeros_as_linear_minimisations(make):
     model.learn_arrays(X, X[:, 0])
     assert 0 < len(model.weights) <= model.optimizer.n_lmo < 100
     if model.optimizer.n_steps == model.optimizer.n_lmo:
-        held = model._run.active[: model._run.cnt[layout.NONZEROS]]
-        assert set(np.flatnonzero(model._run.v)) <= set(held.tolist())
-        np.testing.assert_allclose(np.delete(model._run.u, held), np.delete(model._run.total, held), rtol=0, atol=0)
+        held = model._run.own.active[: model._run.s.nonzeros]
+        assert set(np.flatnonzero(model._run.it.v)) <= set(held.tolist())
+        np.testing.assert_allclose(
+            np.delete(model._run.it.u, held), np.delete(model._run.own.total, held), rtol=0, atol=0
+        )
 
 
 @pytest.mark.parametrize("constraint", [SIMPLEX, BALL, sets.L2Ball(1.0)], ids=repr)
@@ -159,7 +160,7 @@ def test_they_go_on_from_a_given_start(constraint):
     x0 = np.array([0.5, 0.25, 0.25, 0.0])
     squared = river_optim.losses.Squared()
     for optimizer, oracle in (
-        (optim.OFW(adversarial=True), AdversarialOFWOracle(constraint, squared, Power(0.5, 2.0), 4)),
+        (optim.AdversarialOFW(), AdversarialOFWOracle(constraint, squared, Power(0.5, 2.0), 4)),
         (
             optim.AdaptiveOFW(horizon=4, block=2, tolerance=1e-3),
             AdaptiveOFWOracle(constraint, squared, None, 4, horizon=4, block=2, tolerance=1e-3),
@@ -178,8 +179,8 @@ def test_boxes_grow_their_diameter_with_their_features():
     seen = []
     for t in range(40):
         model.learn_one(dict.fromkeys(range(1 + t // 10), 1.0), 1.0)
-        seen.append(model._run.num[layout.DIAMETER])
+        seen.append(model._run.s.diameter)
     np.testing.assert_allclose(seen[::10], 2.0 * np.sqrt([1, 2, 3, 4]))
     with pytest.raises(ValueError, match="finite"):
         model.learn_one({99: np.nan}, 1.0)
-    assert model._run.num[layout.DIAMETER] == pytest.approx(4.0)
+    assert model._run.s.diameter == pytest.approx(4.0)

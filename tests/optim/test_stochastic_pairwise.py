@@ -11,7 +11,8 @@ from support.oracles import OwnSquared
 from support.pairwise_oracle import PairwiseOracle
 
 from fwonline import losses, sets
-from fwonline._kernels.layout import FORGOTTEN, WATCHED
+from fwonline._kernels.entry import call
+from fwonline._kernels.layout import jit
 from fwonline.checkpoint import codec
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.optim import OneSampleFW, StochasticPairwiseFW
@@ -50,7 +51,7 @@ def stream(n, d, binary, seed=0):
 def test_the_model_is_the_sum_over_all_samples(where, loss):
     X, y = stream(15, 6, loss == "log", seed=5)
     kind = FWClassifier if loss == "log" else FWRegressor
-    model = kind(SETS[where], StochasticPairwiseFW(memory=8, steps=4), LOSSES[loss], seed=3)
+    model = kind(SETS[where], StochasticPairwiseFW(memory=8, steps_per_sample=4), LOSSES[loss], seed=3)
     oracle = PairwiseOracle(SETS[where], LOSSES[loss], 8, 4, 0.3, 3, 6)
     for x, label in zip(X, y.tolist(), strict=True):
         model.learn_one(dict(enumerate(x.tolist())), label)
@@ -118,8 +119,8 @@ def test_a_flip_is_noticed_and_the_past_forgotten():
         before = one.cumulative_loss
         one.learn_arrays(X[1000:], y[1000:])
         at[name] = one.cumulative_loss - before
-    assert 800 <= model._run.cnt[FORGOTTEN] < 1000
-    assert still._run.cnt[FORGOTTEN] == 0
+    assert 800 <= model._run.s.forgotten < 1000
+    assert still._run.s.forgotten == 0
     assert at["watching"] < at["still"] / 3
 
 
@@ -134,7 +135,7 @@ def test_the_gap_is_that_of_the_model():
     model = FWRegressor(sets.L1Ball(1.0), seed=0)
     assert math.isnan(model.gap)
     model.learn_arrays(X, y)
-    r, _, H, b = model._run.sums[:6].T
+    r, _, H, b = model._run.own.sums[:6].T
     w = model._run.weights
     g = (r + H * w - b) / 60
     assert model.gap == pytest.approx(g @ w + np.abs(g).max(), rel=1e-9)
@@ -142,7 +143,7 @@ def test_the_gap_is_that_of_the_model():
     assert model.exact_gap == pytest.approx(model.gap, abs=0.3)
 
 
-@pytest.mark.parametrize("name", ["memory", "steps"])
+@pytest.mark.parametrize("name", ["memory", "steps_per_sample"])
 def test_counts_are_counts(name):
     with pytest.raises(ValueError, match=f"{name} must be an integer >= 1, got 0"):
         StochasticPairwiseFW(**{name: 0})
@@ -152,6 +153,11 @@ def test_counts_are_counts(name):
 def test_significance_is_a_number_from_zero(value):
     with pytest.raises(ValueError, match="significance must be a finite number >= 0"):
         StochasticPairwiseFW(significance=value)
+
+
+@jit
+def curvature_at(native, y, z, value, derivative):
+    return call(native.curvature, (native.p, native.q, y, z, value, derivative, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -167,16 +173,18 @@ def test_significance_is_a_number_from_zero(value):
 )
 def test_a_step_by_the_curvature_does_not_raise_the_loss(loss):
     """To the least point of the parabola through value and slope."""
-    kind, p, q = losses.compiled(loss)
+    native = losses.compiled(loss)
+    value, derivative = losses.vector_loss(loss)
     for y in (0.0, 1.0):
         for z in (-2.0, -0.5, 0.3, 0.9, 2.5):
-            f, a = losses.loss_value(kind, p, q, y, z), losses.loss_derivative(kind, p, q, y, z)
-            h = losses.loss_curvature(kind, p, q, y, z, f, a, 1.0)
+            at = np.array([y]), np.array([z])
+            f, a = float(value(*at)[0]), float(derivative(*at)[0])
+            h = curvature_at(native, y, z, f, a)
             assert math.isfinite(h)
             assert h >= 0.0
             if h > 0.0 and f > 0.1:
                 step = -a / h
-                assert losses.loss_value(kind, p, q, y, z + step) <= f + 1e-12
+                assert value(at[0], at[1] + step)[0] <= f + 1e-12
 
 
 def test_a_checkpoint_holds_the_detector_too():
@@ -188,10 +196,10 @@ def test_a_checkpoint_holds_the_detector_too():
     for k in range(0, 600, 97):
         parts = codec.loads(codec.dumps(parts))
         parts.learn_arrays(X[k : k + 97], y[k : k + 97])
-    assert whole._run.cnt.tobytes() == parts._run.cnt.tobytes()
-    assert whole._run.sums[:8].tobytes() == parts._run.sums[:8].tobytes()
+    assert whole._run.state.tobytes() == parts._run.state.tobytes()
+    assert whole._run.own.sums[:8].tobytes() == parts._run.own.sums[:8].tobytes()
     assert whole.weights == parts.weights
-    assert whole._run.cnt[FORGOTTEN] > 0
+    assert whole._run.s.forgotten > 0
 
 
 def test_a_loss_of_nothing_and_one_below_zero_are_watched_quietly():
@@ -204,4 +212,4 @@ def test_a_loss_of_nothing_and_one_below_zero_are_watched_quietly():
         ):
             model = FWRegressor(constraint, loss=loss, seed=0)
             model.learn_arrays(X, np.zeros(100))
-            assert model._run.cnt[WATCHED] == 3
+            assert model._run.s.watched == 3

@@ -3,16 +3,15 @@
 import numpy as np
 
 from fwonline import optim, sets
-from fwonline._kernels import layout
 from fwonline.linear_model.base import final_estimator
 
 OPTIMIZERS = {
     "sfw": lambda: optim.SFW(memory=50),
-    "sfw-replays": lambda: optim.SFW(memory=20, batch_size=3, steps=2),
+    "sfw-replays": lambda: optim.SFW(memory=20, batch_size=3, steps_per_sample=2),
     "momentum": optim.MomentumFW,
     "one-sample": optim.OneSampleFW,
     "ofw": lambda: optim.OFW(memory=40),
-    "ofw-adversarial": lambda: optim.OFW(adversarial=True),
+    "ofw-adversarial": optim.AdversarialOFW,
     "adaptive": lambda: optim.AdaptiveOFW(horizon=50),
     "pairwise-memory": lambda: optim.StochasticPairwiseFW(memory=20),
     "projected": lambda: optim.ProjectedSGD(0.1),
@@ -54,18 +53,19 @@ def everything(model):
         samples = [(sorted(zip(*rest, strict=True)), y) for *rest, y in held_by(run)]
         shown = {name: repr(value) for name, value in vars(run.s).items()}
         return {**known, **arrays, **shown, "x": run.x.tobytes(), "rank": run.rank[:d].tobytes(), "samples": samples}
-    known |= {"scalars": run.num.tobytes(), "counts": run.cnt.tobytes()}
-    for name in ("v", "u", "rank", "old", "b", "m", "anchor", "total", "sums"):
-        if hasattr(run, name):
-            known[name] = getattr(run, name)[:d].tobytes()
-    if hasattr(run, "H"):
-        known["H"] = run.H[:d, :d].tobytes()
-    if hasattr(run, "rows"):
-        known["duals"] = run.duals.tobytes()
-        known["rows"] = [
-            sorted(zip(run.pool_idx[a : a + n].tolist(), run.pool_val[a : a + n].tolist(), strict=True))
-            for a, n, _ in run.rows[: run.cnt[layout.LIVE]]
-        ]
+    known["scalars"] = run.state.tobytes()
+    for arrays, names in ((run.it, ("v", "u", "rank")), (run.own, ("old", "b", "m", "anchor", "y", "total", "sums"))):
+        for name in names:
+            if hasattr(arrays, name):
+                known[name] = getattr(arrays, name)[:d].tobytes()
+    if hasattr(run.own, "H"):
+        known["H"] = run.own.H[:d, :d].tobytes()
+    held = run.mem.held
+    known["held"] = held[["alpha", "y", "largest"]].tolist()
+    known["rows"] = [
+        sorted(zip(run.mem.idx[a : a + n].tolist(), run.mem.val[a : a + n].tolist(), strict=True))
+        for a, n in held[["start", "length"]][: run.s.live].tolist()
+    ]
     return known
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from fwonline import losses, sets
+from fwonline._kernels.memory import loss_derivative, loss_value
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,17 +74,15 @@ def _project(kind, w, metric, listed, count, radius):  # pragma: no cover  compi
 
 
 @nb.njit(cache=True, error_model="numpy")
-def _learn(
-    indptr, indices, values, y, loss, p, q, kind, radius, step, w, metric, listed, place, counts
-):  # pragma: no cover
+def _learn(indptr, indices, values, y, loss, kind, radius, step, w, metric, listed, place, counts):  # pragma: no cover
     """One pass; answers the sum of the losses before learning. A sample costs the non-zeros of w where it projects."""
     total = 0.0
     for i in range(y.size):
         z = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             z += w[indices[k]] * values[k]
-        total += losses.loss_value(loss, p, q, y[i], z)
-        derivative = losses.loss_derivative(loss, p, q, y[i], z)
+        total += loss_value(loss, y[i], z)
+        derivative = loss_derivative(loss, y[i], z)
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]
             g = derivative * values[k]
@@ -142,7 +141,7 @@ class AdaGrad:
             X.indices,
             X.data,
             np.asarray(y, dtype=np.float64),
-            *self._form,
+            self._form,
             self._kind,
             self._radius,
             self._step,

@@ -45,7 +45,7 @@ def _scales(rows: data.Data) -> tuple[float, float]:
 
 def _projected(task: Task, seed: int) -> Iterator[tuple[str, typing.Any]]:
     for step in SGD_STEPS:
-        yield f"{step:g}", task.model(optim.ProjectedSGD(step / _scales(task.data)[0], power=0.5), seed)
+        yield f"{step:g}", task.model(optim.ProjectedSGD(step / _scales(task.data)[0], a=0.5), seed)
 
 
 def _adagrad(task: Task, seed: int) -> Iterator[tuple[str, typing.Any]]:
@@ -69,7 +69,9 @@ def learners(quick: bool = False) -> list[Learner]:
         return [default, *(Learner(one.name, _some(one)) for one in baselines())]
     return [
         default,
-        Learner("SFW, 4 replays", lambda task, seed: [("", task.model(optim.SFW(memory=1000, steps=5), seed))]),
+        Learner(
+            "SFW, 4 replays", lambda task, seed: [("", task.model(optim.SFW(memory=1000, steps_per_sample=5), seed))]
+        ),
         Learner("OneSampleFW", lambda task, seed: [("", task.model(optim.OneSampleFW(), seed))]),
         *baselines(),
     ]

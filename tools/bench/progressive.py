@@ -35,7 +35,7 @@ def _projected(task: Task, seed: int) -> Iterator[tuple[str, typing.Any]]:
     for step in STEPS:
         yield (
             f"step {step:g}",
-            linear_model.FWClassifier(task.constraint, optim.ProjectedSGD(step, power=0.5), seed=seed),
+            linear_model.FWClassifier(task.constraint, optim.ProjectedSGD(step, a=0.5), seed=seed),
         )
 
 
@@ -43,9 +43,11 @@ def learners() -> list[Learner]:
     """This library's, with what must be tuned tuned in hindsight."""
     return [
         Learner("SFW, no replay, memory 1000", _alone(lambda _: optim.SFW(memory=1000))),
-        Learner(REFERENCE, _alone(lambda _: optim.SFW(memory=1000, steps=5))),
+        Learner(REFERENCE, _alone(lambda _: optim.SFW(memory=1000, steps_per_sample=5))),
         Learner("SFW, no replay, memory all", _alone(lambda task: optim.SFW(memory=len(task.data.y)))),
-        Learner("SFW, 4 replays, memory all", _alone(lambda task: optim.SFW(memory=len(task.data.y), steps=5))),
+        Learner(
+            "SFW, 4 replays, memory all", _alone(lambda task: optim.SFW(memory=len(task.data.y), steps_per_sample=5))
+        ),
         Learner("OneSampleFW", _alone(lambda _: optim.OneSampleFW())),
         Learner("StochasticPairwiseFW (default)", _alone(lambda _: None)),
         Learner("MomentumFW", _alone(lambda _: optim.MomentumFW())),

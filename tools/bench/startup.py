@@ -33,7 +33,7 @@ with event.install_recorder("numba:compile") as recorder:
 USE = """
     import numpy as np
     X, y = np.eye(8), np.arange(8) % 2
-    sfw = optim.SFW(memory=4, batch_size=2, steps=2)
+    sfw = optim.SFW(memory=4, batch_size=2, steps_per_sample=2)
     for optimizer in (None, sfw, optim.MomentumFW(), optim.OFW(), optim.ProjectedSGD()):
         for constraint in (sets.L1Ball(1.0), sets.ProbabilitySimplex(), sets.L2Ball(1.0), sets.Box(-1.0, 1.0)):
             model = linear_model.FWClassifier(constraint, optimizer, seed=0)

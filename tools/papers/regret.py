@@ -54,7 +54,7 @@ class Learner:
 LEARNERS = (
     Learner("OFW", drawing.BLACK, lambda T: optim.OFW(memory=10 * T)),
     Learner("OFW, recursive", drawing.BLACK, lambda T: optim.OFW(memory=1, max_features=1), "--"),
-    Learner("OFW, adversarial", drawing.VERMILION, lambda T: optim.OFW(adversarial=True)),
+    Learner("OFW, adversarial", drawing.VERMILION, lambda T: optim.AdversarialOFW()),
     Learner("AdaptiveOFW", drawing.BLUE, lambda T: optim.AdaptiveOFW(horizon=T)),
 )
 

@@ -39,7 +39,7 @@ class FW(FullGradient):
         w_{t+1} = (1 - \gamma_t) w_t + \gamma_t s_t, \qquad
         f(w) = \frac1n \sum_i \text{loss}(y_i, \langle x_i, w \rangle).
 
-    Online f is the mean over the last ``memory`` samples, and each new sample pays for ``steps`` steps.
+    Online f is the mean over the last ``memory`` samples, and each new sample pays for ``steps_per_sample`` steps.
 
     When to use it: offline, for few steps on data of moderate size, with a gap that is exact at every step; online,
     where a small memory and a whole gradient of it are affordable. :class:`SFW` takes far cheaper steps.
@@ -48,7 +48,7 @@ class FW(FullGradient):
     ----------
     memory
         Samples held online, >= 1. Offline (:meth:`minimize`) the whole data set is.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1.
     schedule
         Step sizes. Where None, offline on sets with finitely many vertices ``Harmonic()``, the 2 / (t + 2) of the

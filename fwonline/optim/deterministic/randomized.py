@@ -33,7 +33,7 @@ class RandomizedFW(SampledOracle, FullGradient):
         :math:`\eta`, the fraction of the blocks drawn for each step, in (0, 1]; rounded up to a whole number of them.
     memory
         Samples held online, >= 1. Offline (:meth:`minimize`) the whole data set is.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1. The memory is turned to columns once a sample.
     schedule
         Step sizes; by default the objective decides: ``LineSearch()`` (Variant 1 of the

@@ -35,7 +35,7 @@ class RandomizedAwayFW(SampledOracle, Corrective, FullGradient):
         :math:`\eta`, the fraction of the blocks drawn for each step, in (0, 1]; rounded up to a whole number of them.
     memory
         Samples held online, >= 1. Offline (:meth:`minimize`) the whole data set is.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1.
     schedule
         Step sizes, cut where they would leave the set; by default the objective decides: ``LineSearch()``.

@@ -7,69 +7,38 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels import coordinates, layout, memory, steps
-from fwonline._kernels.layout import (
-    BATCH,
-    CROWDED,
-    DIAMETER,
-    DIST_SQ,
-    DOT,
-    GAMMA,
-    GAP,
-    N_GRADIENTS,
-    N_LMO,
-    NEED_NAMES,
-    OK,
-    RHO_A,
-    RHO_B,
-    SEEN,
-    SET,
-    SIMPLEX,
-    STEEPEST,
-    U_SCALE,
-    UNIT_SIMPLEX,
-    W_SCALE,
-    W_SQ,
-    D,
-    T,
-    fast_jit,
-    jit,
-    part,
-)
-from fwonline._kernels.steps import advance, direction, step_size, upkeep
+from fwonline._kernels import coordinates, memory, steps
+from fwonline._kernels.entry import opened
+from fwonline._kernels.layout import OK, fast_jit, jit, part
 from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.runs import checks, regret
 from fwonline.optim.runs.method import RegretMethod, SumRun, distance_sq, move_towards
-from fwonline.optim.runs.regret_run import RegretRun, check_gradient_bound, shortened
-from fwonline.optim.runs.run import GENERIC
+from fwonline.optim.runs.run import Kept
+from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Schedule, ShortStep
-from fwonline.sets._numeric import euclidean_norm
 
 __all__ = ["AdaptiveOFW"]
 
-# Where a run keeps eps / D^2, and eta G / D.
-TOLERANCE, RATE = RHO_A, RHO_B
 # How far y is taken towards x where a hyperplane separates it from the set, as a share of their distance.
 PULL = 2.0 / 3.0
 
 
-@part
-def enter(u, cnt, idx, val, start, stop, alpha):
-    """One more gradient in the block's sum."""
-    for k in range(start, stop):
-        u[idx[k]] += alpha * val[k]
-    cnt[N_GRADIENTS] += 1
+class Leader(typing.NamedTuple):
+    """y, which the iterate follows; u is the sum of the block's gradients."""
+
+    y: np.ndarray
 
 
 @part
-def prepare(v, u, bound, group, num, cnt):
-    """The sums and bounds that ``direction`` reads, after all of u has changed; answers ||u||, without overflow."""
-    d = cnt[D]
-    top, dot, square = steps.sums(u[:d], v[:d])
-    num[DOT] = dot * num[W_SCALE]
-    num[W_SQ] = square * num[W_SCALE] * num[W_SCALE]
-    if cnt[SET] <= UNIT_SIMPLEX:
-        coordinates.rebuild(cnt[SET], u, bound, group, d)
-    return steps.norm(u[:d], top) if top >= steps.SMALLEST_GRADIENT else 0.0
+def prepare(it, s, region):
+    """The sums and bounds that ``direction`` reads, after all of u has changed; returns ||u||, without overflow."""
+    u = it.u[: s.d]
+    top, dot, square = steps.sums(u, it.v[: s.d])
+    s.dot = dot * s.w_scale
+    s.w_sq = square * s.w_scale * s.w_scale
+    if steps.is_sparse(region):
+        coordinates.rebuild(it, region.kind, s.d)
+    return steps.norm(u, top) if top >= steps.SMALLEST_GRADIENT else 0.0
 
 
 @fast_jit
@@ -80,160 +49,122 @@ def subtract(v, scale, y, u):
 
 
 @jit
-def begin(v, u, rank, bound, group, num, cnt, y):
+def begin(it, y, s, region):
     """w = y = lmo(u), u the first gradient."""
-    prepare(v, u, bound, group, num, cnt)
-    direction(v, u, rank, bound, group, num, cnt)
-    advance(v, u, num, cnt, 1.0)
-    for j in range(cnt[D]):
-        y[j] = num[W_SCALE] * v[j]
-    num[GAP] = np.nan  # what was measured is no gap of a point of the set
-    cnt[T] -= 1
+    prepare(it, s, region)
+    steps.direction(it, s, region)
+    steps.advance(it, s, region, 1.0)
+    for j in range(s.d):
+        y[j] = s.w_scale * it.v[j]
+    s.gap = np.nan  # what was measured is no gap of a point of the set
+    s.t -= 1
 
 
 @jit
-def gradient_step(v, u, rank, bound, group, num, cnt, y):
-    """y = y - eta g, g the sum over the block; answers the estimated gap."""
-    norm = prepare(v, u, bound, group, num, cnt) / cnt[BATCH]
-    num[U_SCALE] = 1.0 / cnt[BATCH]
-    direction(v, u, rank, bound, group, num, cnt)
-    gap = num[GAP]
-    factor = shortened(num, norm)
-    if num[STEEPEST] > 0.0:
-        length = factor * num[RATE] * num[DIAMETER]
-        for j in range(cnt[D]):
-            y[j] -= length * (u[j] / num[STEEPEST])
-    num[U_SCALE] = 1.0
+def gradient_step(it, y, s, region):
+    """y = y - eta g, g the sum over the block; returns the estimated gap."""
+    norm = prepare(it, s, region) / s.batch_size
+    s.u_scale = 1.0 / s.batch_size
+    steps.direction(it, s, region)
+    gap = s.gap
+    factor = regret.shortened(s, norm)
+    if s.steepest > 0.0:
+        length = factor * s.rate * s.diameter
+        for j in range(s.d):
+            y[j] -= length * (it.u[j] / s.steepest)
+    s.u_scale = 1.0
     return gap
 
 
 @part
-def most_steps(num):
+def most_steps(s):
     """After 6.75 D^2 / eps - 2 steps Frank-Wolfe's gap on ||w - y||^2 / 2 is at most eps, wherever it began."""
-    return np.int64(math.ceil(6.75 / num[TOLERANCE]))
+    return np.int64(math.ceil(6.75 / s.tolerance))
 
 
 @jit
-def approach(v, u, rank, bound, group, num, cnt, y, eps):
+def approach(it, y, s, problem, eps):
     """Frank-Wolfe on ||w - y||^2 / 2, whose gradient u is: whether w came near y before the gap fell to eps."""
-    for _ in range(most_steps(num)):
-        d = cnt[D]
-        subtract(v[:d], num[W_SCALE], y[:d], u[:d])
-        distance = prepare(v, u, bound, group, num, cnt)
+    region = problem.region
+    for _ in range(most_steps(s)):
+        subtract(it.v[: s.d], s.w_scale, y[: s.d], it.u[: s.d])
+        distance = prepare(it, s, region)
         if distance * distance <= 3.0 * eps:
             return True
-        direction(v, u, rank, bound, group, num, cnt)
-        if num[GAP] <= eps:
+        steps.direction(it, s, region)
+        if s.gap <= eps:
             return False
-        advance(v, u, num, cnt, step_size(num, cnt))
+        steps.advance(it, s, region, steps.step_size(s, region, problem.schedule))
+        if problem.failed[0] != 0:
+            return True
     return True  # only rounding can lead here
 
 
 @jit
-def close_block(v, u, rank, bound, group, num, cnt, y):
+def close_block(it, y, s, problem):
     """The block's gradient moves y; y is pulled back until it lies near the set, and w near y."""
-    d, t = cnt[D], cnt[T]
-    if d > 0:
-        gap = gradient_step(v, u, rank, bound, group, num, cnt, y)
-        eps = num[TOLERANCE] * num[DIAMETER] * num[DIAMETER]
-        while not approach(v, u, rank, bound, group, num, cnt, y, eps):
-            for j in range(d):
-                y[j] += PULL * u[j]
-        upkeep(v, u, num, cnt)
-        num[GAP] = gap
-        u[:d] = 0.0
-    cnt[T] = t  # a step is a round, whatever it took to find the point
+    t = s.t
+    if s.d > 0:
+        gap = gradient_step(it, y, s, problem.region)
+        eps = s.tolerance * s.diameter * s.diameter
+        while not approach(it, y, s, problem, eps):
+            for j in range(s.d):
+                y[j] += PULL * it.u[j]
+        steps.upkeep(it, s, problem.region)
+        s.gap = gap
+        it.u[: s.d] = 0.0
+    s.t = t  # a step is a round, whatever it took to find the point
 
 
 @jit
-def learn(v, u, rank, bound, group, num, cnt, y, indptr, idx, val, ys, first, last):
-    bits = val.view(layout.INT64)
+def learn(bound, bound_rows, first, last):
+    run, rows = opened(bound), opened(bound_rows)
+    it, y, s, problem = run.it, run.own.y, run.state[0], run.problem
     for i in range(first, last):
-        start, stop, target = indptr[i], indptr[i + 1], ys[i]
-        status, _, prediction, alpha, _ = memory.look(v, num, cnt, bits, idx, val, start, stop, target)
+        seen = memory.look(it, s, problem, rows, i)
+        if seen.status != OK:
+            return seen.status
+        status = memory.is_ready(s, run.draws.noise, 0)
         if status != OK:
             return status
-        if cnt[CROWDED] != 0:
-            return NEED_NAMES
-        memory.play(num, cnt, target, prediction)
-        enter(u, cnt, idx, val, start, stop, alpha)
-        memory.fit_intercept(num, cnt, target, prediction, alpha)
-        if cnt[SET] == SIMPLEX and num[W_SQ] == 0.0 and cnt[D] > 0:
-            begin(v, u, rank, bound, group, num, cnt, y)
-        cnt[T] += 1
-        if cnt[SEEN] % cnt[BATCH] == 0:
-            close_block(v, u, rank, bound, group, num, cnt, y)
+        x = memory.row_at(rows, i)
+        memory.play(s, seen)
+        for k in range(x.start, x.stop):
+            it.u[x.idx[k]] += seen.alpha * x.val[k]
+        s.n_gradients += 1
+        memory.fit_intercept(s, problem.loss, seen)
+        if s.d > 0 and regret.is_outside(s, problem.region):
+            begin(it, y, s, problem.region)
+        s.t += 1
+        if s.seen % s.batch_size == 0:
+            close_block(it, y, s, problem)
     return OK
 
 
-class AdaptiveRun(RegretRun):
-    """``anchor`` is y, which the iterate follows; u is the sum of the block's gradients."""
-
-    optimizer: AdaptiveOFW
-    _compiled_learn = staticmethod(learn)
+class AdaptiveRun(StreamRun):
+    _own = Leader
+    _kept: typing.ClassVar[dict[str, Kept]] = {"y": Kept("feature", follows=True)}
+    _decided = (*StreamRun._decided, "limit", "tolerance", "rate")
 
     def __init__(self, optimizer: AdaptiveOFW, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, **kwargs)
-        self.cnt[BATCH] = optimizer._block
-        self.num[TOLERANCE] = optimizer._tolerance
-        self.num[RATE] = 1.0 / math.sqrt(optimizer._block * optimizer.horizon)
+        self.s.batch_size = optimizer._block
+        self.s.tolerance = optimizer._tolerance
+        self.s.rate = 1.0 / math.sqrt(optimizer._block * optimizer.horizon)
+        regret.begin(self)
 
-    def _extra(self) -> tuple:
-        return (self.anchor,)
+    _samples_per_step = 1
 
-    def _enter(self, rows, i, margin, alpha, largest):
-        indptr, idx, val, _ = rows
-        enter(self.u, self.cnt, idx, val, indptr[i], indptr[i + 1], alpha)
+    def _features_changed(self) -> None:
+        regret.measure(self)
 
-    def _moves(self):
-        d = self.n_features
-        if d and not self.cnt[T] and self._is_outside:
-            if self.cnt[SET] == GENERIC:
-                self.v[:d] = self.anchor[:d] = self._oracle(self.u[:d])
-            else:
-                begin(*self.core, self.anchor)
-        self.cnt[T] += 1
-        if self.cnt[SEEN] % self.cnt[BATCH] == 0:
-            if self.cnt[SET] == GENERIC:
-                self._close_block()
-            else:
-                close_block(*self.core, self.anchor)
-        return iter(())
+    def _check_own(self) -> None:
+        checks.bounded(self, "steepest", 0.0, min(self.s.limit, checks.HUGE))
+        regret.measure(self)
 
-    def _close_block(self) -> None:
-        """The same, with a set that is asked as an object."""
-        d, num = self.n_features, self.num
-        if not d:
-            return
-        w, y, g = self.v[:d], self.anchor[:d], self.u[:d] / self.cnt[BATCH]
-        atom = self._oracle(g)
-        gap = float(g @ (w - atom))
-        factor = shortened(num, euclidean_norm(g))
-        if num[STEEPEST] > 0.0:
-            y -= factor * num[RATE] * num[DIAMETER] * (self.u[:d] / num[STEEPEST])
-        eps = num[TOLERANCE] * num[DIAMETER] ** 2
-        while not self._approach(w, y, eps):
-            y += PULL * (w - y)
-        num[GAP] = gap
-        self.u[:d] = 0.0
-
-    def _approach(self, w, y, eps: float) -> bool:
-        for _ in range(most_steps(self.num)):
-            r = w - y
-            if r @ r <= 3.0 * eps:
-                return True
-            away = w - self._oracle(r)
-            gap = float(r @ away)
-            if gap <= eps:
-                return False
-            self.num[DIST_SQ] = away @ away
-            self.num[GAMMA] = min(gap / self.num[DIST_SQ], 1.0)
-            w -= self.num[GAMMA] * away
-        return True
-
-    def _oracle(self, g):
-        self.cnt[N_LMO] += 1
-        return self.constraint.lmo(g).to_dense()
+    def set_weights(self, x0) -> None:
+        super().set_weights(x0)
+        self.own.y[: self.n_features] = self.it.v[: self.n_features]
 
 
 class AdaptiveMethod(RegretMethod):
@@ -350,6 +281,7 @@ class AdaptiveOFW(Optimizer):
     """
 
     _run_class = AdaptiveRun
+    _learn = staticmethod(learn)
     _method_class = AdaptiveMethod
 
     def __init__(
@@ -364,7 +296,7 @@ class AdaptiveOFW(Optimizer):
             check_count("block", block)
         if tolerance is not None and not 1e-8 <= tolerance <= 1.0:
             raise ValueError(f"tolerance must be in [1e-8, 1], or None, got {tolerance!r}")
-        check_gradient_bound(gradient_bound)
+        regret.check_gradient_bound(gradient_bound)
         self.horizon = horizon
         self.block = block
         self.tolerance = tolerance

@@ -5,74 +5,107 @@ from __future__ import annotations
 import math
 import typing
 
-from fwonline._kernels import layout, memory, stream
-from fwonline._kernels.layout import (
-    BATCH,
-    CROWDED,
-    N_GRADIENTS,
-    NEED_NAMES,
-    OK,
-    SEEN,
-    jit,
-    part,
-)
+from fwonline._kernels import memory, stream
+from fwonline._kernels.entry import opened
+from fwonline._kernels.layout import NEED_POOL, OK, jit
 from fwonline._kernels.steps import move
-from fwonline.optim.base import Optimizer, check_count
-from fwonline.optim.online.momentum_memory import MomentumMemoryMethod, MomentumMemoryRun
-from fwonline.optim.runs.method import Method, SumRun
+from fwonline.optim.base import Optimizer, check_count, check_memory
+from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.method import Derivatives, Method, SumRun
+from fwonline.optim.runs.run import Run
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["MomentumFW"]
 
 
-@part
-def enter(v, u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha):
-    """d_t = (1 - rho_t) d_{t-1} + rho_t g_t, g_t the mean over a batch; ``note_play`` has counted the sample."""
-    rho = stream.rho(num, cnt)
-    if (cnt[SEEN] - 1) % cnt[BATCH] == 0:
-        stream.decay(u, bound, group, num, cnt, 1.0 - rho)
-    stream.add(u, rank, bound, group, num, cnt, idx, val, start, stop, rho * alpha / cnt[BATCH], margin)
-    cnt[N_GRADIENTS] += 1
-
-
 @jit
-def learn(v, u, rank, bound, group, num, cnt, old, indptr, idx, val, ys, first, last):
-    bits = val.view(layout.INT64)
+def learn(bound, bound_rows, first, last):
+    """d_t = (1 - rho_t) d_{t-1} + rho_t g_t, g_t the mean over a batch; a step where a batch ends."""
+    run, rows = opened(bound), opened(bound_rows)
+    it, s, region = run.it, run.state[0], run.problem.region
     for i in range(first, last):
-        start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, margin, prediction, alpha, _ = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
+        seen = memory.look(it, s, run.problem, rows, i)
+        if seen.status != OK:
+            return seen.status
+        status = memory.is_ready(s, run.draws.noise, 0)
         if status != OK:
             return status
-        if cnt[CROWDED] != 0:
-            return NEED_NAMES
-        memory.play(num, cnt, y, prediction)
-        enter(v, u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha)
-        memory.fit_intercept(num, cnt, y, prediction, alpha)
-        if cnt[SEEN] % cnt[BATCH] == 0:
-            move(v, u, rank, bound, group, num, cnt)
+        memory.play(s, seen)
+        rho = stream.rho(s)
+        if (s.seen - 1) % s.batch_size == 0:
+            stream.decay(it, s, region, 1.0 - rho)
+        stream.add(it, s, region, memory.row_at(rows, i), rho * seen.alpha / s.batch_size, seen.margin)
+        s.n_gradients += 1
+        memory.fit_intercept(s, run.problem.loss, seen)
+        if s.seen % s.batch_size == 0:
+            move(it, s, run.problem)
     return OK
 
 
+@jit
+def iterate_held(bound, count):
+    """alpha_i <- (1 - rho_t) alpha_i + rho_t f_i'(<x_i, w_t>) for a batch of all the data, which the memory holds."""
+    run = opened(bound)
+    it, mem, draws, s = run.it, run.mem, run.draws, run.state[0]
+    for _ in range(count):
+        memory.draw_batch(mem, draws, s, s.batch_size, -1)  # B_t
+        memory.renew_batch(run, 0, s.batch_size, stream.rho(s))
+        memory.bound_rounding(it, mem, s, run.problem.region)
+        move(it, s, run.problem)  # s_t = lmo(r_t), w_{t+1} = w_t + gamma_t (s_t - w_t)
+
+
+@jit
+def learn_held(bound, bound_rows, first, last):
+    """The same as samples come."""
+    run, rows = opened(bound), opened(bound_rows)
+    it, mem, draws, s, region = run.it, run.mem, run.draws, run.state[0], run.problem.region
+    for i in range(first, last):
+        seen = memory.look(it, s, run.problem, rows, i)
+        if seen.status != OK:
+            return seen.status
+        status = memory.is_ready(s, draws.noise, s.batch_size)
+        if status != OK:
+            return status
+        x = memory.row_at(rows, i)
+        at = memory.room(mem, s, x.stop - x.start)
+        if at < 0:
+            return NEED_POOL
+        memory.play(s, seen)
+        newest = memory.enter(it, mem, s, region, x, at, seen)
+        memory.fit_intercept(s, run.problem.loss, seen)
+        size = min(s.batch_size, s.live)
+        if size > 1:
+            memory.draw_batch(mem, draws, s, size, newest)
+            memory.renew_batch(run, 1, size, stream.rho(s))
+        memory.bound_rounding(it, mem, s, region)
+        move(it, s, run.problem)
+    return OK
+
+
+def _set_rho(run: Run) -> None:
+    """rho_t = c / (t + 8)^(2/3)."""
+    run.s.rho_a, run.s.rho_b, run.s.rho_c = run.optimizer._rho(), 8.0, 2.0 / 3.0
+
+
 class MomentumRun(StreamRun):
-    _compiled_learn = staticmethod(learn)
+    """Without a memory: d is a running average of gradients."""
 
-    def __init__(self, optimizer: MomentumFW, *args: typing.Any, **kwargs: typing.Any):
-        super().__init__(optimizer, *args, **kwargs)
-        self.num[layout.RHO_A : layout.RHO_C + 1] = optimizer._rho(), 8.0, 2.0 / 3.0
-        self.cnt[layout.BATCH] = optimizer.batch_size
+    _decided = (*StreamRun._decided, *stream.RHO)
 
-    @property
-    def _samples_per_step(self) -> int:
-        return int(self.cnt[layout.BATCH])
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
+        super().__init__(*args, **kwargs)
+        _set_rho(self)
 
-    def _enter(self, rows, i, margin, alpha, largest):
-        indptr, idx, val, _ = rows
-        enter(*self.core, idx, val, indptr[i], indptr[i + 1], margin, alpha)
 
-    def _moves(self):
-        if self.cnt[layout.SEEN] % self.cnt[layout.BATCH] == 0:
-            yield
+class MomentumMemoryRun(MemoryRun):
+    """With one: an average in each sample's derivative."""
+
+    _decided = (*MemoryRun._decided, *stream.RHO)
+
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
+        super().__init__(*args, **kwargs)
+        _set_rho(self)
 
 
 class MomentumMethod(Method):
@@ -87,6 +120,25 @@ class MomentumMethod(Method):
         g = run.sum.gradient(run.x, run.next_samples(self.optimizer.batch_size))
         self.d = rho * g if self.d is None else (1.0 - rho) * self.d + rho * g
         run.frank_wolfe(self.d, self.optimizer._schedule(), t)
+
+
+class MomentumMemoryMethod(Method):
+    """The same steps on matrices: alpha_i = alpha_i + rho_t (l'(z_i(w_t)) - alpha_i), rho_t = c / (t + 8)^(2/3)."""
+
+    memory: Derivatives
+
+    def __init__(self, optimizer: MomentumFW):
+        super().__init__(optimizer)
+        self.memory = Derivatives()
+
+    def step(self, run: SumRun) -> None:
+        self.memory.begin(run)
+        t = run.t
+        batch = run.pick(self.optimizer.batch_size)
+        alpha = self.memory.alpha[batch]
+        rho = min(self.optimizer._rho() / (t + 8.0) ** (2.0 / 3.0), 1.0)
+        r = self.memory.renew(run, batch, alpha + rho * (run.sum.slopes(run.x, batch) - alpha))
+        run.frank_wolfe(r, self.optimizer._schedule(), t)
 
 
 class MomentumFW(Optimizer):
@@ -152,8 +204,6 @@ class MomentumFW(Optimizer):
     ROCAUC: 9...
     """
 
-    rho: float | None = None  # of checkpoints of version 0.1.0
-
     def __init__(
         self,
         batch_size: int = 1,
@@ -165,9 +215,7 @@ class MomentumFW(Optimizer):
         if rho is not None and not 0.0 < rho < math.inf:
             raise ValueError(f"rho must be a positive finite number, or None, got {rho!r}")
         if memory is not None:
-            check_count("memory", memory)
-            if batch_size > memory:
-                raise ValueError(f"batch_size must be at most memory = {memory}, got {batch_size}")
+            check_memory(memory, batch_size)
         self.batch_size = batch_size
         self.schedule = schedule
         self.memory = memory
@@ -179,9 +227,15 @@ class MomentumFW(Optimizer):
             return float(self.rho)
         return 4.0 if self.memory is None else 2.0 ** (2.0 / 3.0)
 
+    _iterate = staticmethod(iterate_held)
+
     @property
-    def _run_class(self) -> type:  # type: ignore[override]
+    def _run_class(self) -> type[Run]:
         return MomentumRun if self.memory is None else MomentumMemoryRun
+
+    @property
+    def _learn(self) -> typing.Any:
+        return learn if self.memory is None else learn_held
 
     _method_class = MomentumMethod
 

@@ -6,19 +6,10 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels import layout, memory, stream
-from fwonline._kernels.layout import (
-    CROWDED,
-    GAMMA,
-    N_GRADIENTS,
-    NEED_NAMES,
-    OK,
-    WARM,
-    T,
-    jit,
-    part,
-)
-from fwonline.optim.base import Optimizer
+from fwonline._kernels import memory, stream
+from fwonline._kernels.entry import opened
+from fwonline._kernels.layout import OK, TOO_LARGE, jit, part
+from fwonline.optim.base import Optimizer, check_exponent
 from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Power, Schedule
@@ -27,60 +18,48 @@ __all__ = ["OneSampleFW"]
 
 
 @part
-def weight_of_new(num, cnt):
+def weight_of_new(s):
     """rho_t; 1 after a whole step, which leaves nothing of the iterate that the old estimate was for."""
-    whole = num[GAMMA] >= 1.0 and (cnt[T] > 1 or cnt[WARM] != 0)
-    return 1.0 if whole else stream.rho(num, cnt)
+    return 1.0 if s.gamma >= 1.0 and (s.t > 1 or s.warm != 0) else stream.rho(s)
 
 
 @part
-def enter(u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha, old_alpha):
+def add_recursive(it, s, region, x, seen, old_alpha):
     """d_t = g_t + (1 - rho_t) (d_{t-1} - g_t(w_{t-1}))."""
-    keep = 1.0 - weight_of_new(num, cnt)
-    stream.decay(u, bound, group, num, cnt, keep)
-    stream.add(u, rank, bound, group, num, cnt, idx, val, start, stop, alpha - keep * old_alpha, margin)
-    cnt[N_GRADIENTS] += 2
+    keep = 1.0 - weight_of_new(s)
+    stream.decay(it, s, region, keep)
+    stream.add(it, s, region, x, seen.alpha - keep * old_alpha, seen.margin)
+    s.n_gradients += 2
 
 
 @jit
-def learn(v, u, rank, bound, group, num, cnt, old, indptr, idx, val, ys, first, last):
-    bits = val.view(layout.INT64)
+def learn(bound, bound_rows, first, last):
+    run, rows = opened(bound), opened(bound_rows)
+    it, s, problem, old = run.it, run.state[0], run.problem, run.own.old
     for i in range(first, last):
-        start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, margin, prediction, alpha, largest = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
+        seen = memory.look(it, s, problem, rows, i)
+        if seen.status != OK:
+            return seen.status
+        x = memory.row_at(rows, i)
+        old_alpha = stream.old_derivative(old, s, problem, x, seen.y, seen.margin)
+        if not memory.can_sum(old_alpha, seen.largest):
+            return TOO_LARGE
+        status = memory.is_ready(s, run.draws.noise, 0)
         if status != OK:
             return status
-        old_alpha = stream.old_derivative(num, cnt, old, idx, val, start, stop, y, margin)
-        status = memory.check_contribution(old_alpha, largest)
-        if status != OK:
-            return status
-        if cnt[CROWDED] != 0:
-            return NEED_NAMES
-        memory.play(num, cnt, y, prediction)
-        enter(u, rank, bound, group, num, cnt, idx, val, start, stop, margin, alpha, old_alpha)
-        memory.fit_intercept(num, cnt, y, prediction, alpha)
-        stream.move_remembering(v, u, rank, bound, group, num, cnt, old)
+        memory.play(s, seen)
+        add_recursive(it, s, problem.region, x, seen, old_alpha)
+        memory.fit_intercept(s, problem.loss, seen)
+        stream.move_remembering(it, old, s, problem)  # s_t = lmo(d_t), w_{t+1} = w_t + gamma_t (s_t - w_t)
     return OK
 
 
 class OneSampleRun(StreamRun):
-    optimizer: OneSampleFW
-    _compiled_learn = staticmethod(learn)
+    _decided = (*StreamRun._decided, *stream.RHO)
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(*args, **kwargs)
-        self.num[layout.RHO_A : layout.RHO_C + 1] = 1.0, 1.0, self.optimizer.alpha
-
-    def _enter(self, rows, i, margin, alpha, largest):
-        indptr, idx, val, y = rows
-        span = indptr[i], indptr[i + 1]
-        before = stream.old_margin(self.num, self.cnt, self.old, idx, val, *span, margin)
-        old_alpha = self.derivative(float(y[i]), float(before + self.num[layout.INTERCEPT]))
-        enter(*self.core[1:], idx, val, *span, margin, alpha, old_alpha)
-
-    def _moves(self):
-        self._remember()
-        yield
+        self.s.rho_a, self.s.rho_b, self.s.rho_c = 1.0, 1.0, self.optimizer.a  # rho_t = (t + 1)^-a
 
 
 class OneSampleMethod(Method):
@@ -92,7 +71,7 @@ class OneSampleMethod(Method):
     d: typing.Any
 
     def step(self, run: SumRun) -> None:
-        self.recurse(run, self.optimizer.alpha)
+        self.recurse(run, self.optimizer.a)
 
     def recurse(self, run: SumRun, exponent: float) -> None:
         """A step with rho_t = (t + 1)^-exponent."""
@@ -117,15 +96,14 @@ class OneSampleFW(Optimizer):
         d_t = \nabla f(w_t; \xi_t) + (1 - \rho_t) \left( d_{t-1} - \nabla f(w_{t-1}; \xi_t) \right), \qquad
         w_{t+1} = w_t + \gamma_t (\text{lmo}(d_t) - w_t),
 
-    with :math:`\rho_t = (t + 1)^{-\alpha}`, :math:`\gamma_t = 1 / (t + 1)` and t = 0, 1, ... It keeps no samples: the
-    default of the estimators.
+    with :math:`\rho_t = (t + 1)^{-a}`, :math:`\gamma_t = 1 / (t + 1)` and t = 0, 1, ... It keeps no samples.
 
     When to use it: one pass over a long stream, where memory must not grow with what was seen. Where samples can be
     kept, :class:`SFW` learns more from each.
 
     Parameters
     ----------
-    alpha
+    a
         How fast the weight of a new gradient falls, in (0, 1]. What the estimate carries from iterate to iterate errs
         by the length of each step, thus by the diameter of the set: in small sets 1 is best, which is what the rates
         are proved for; in large ones, and under drift, it forgets too slowly. 2/3 loses little in the former and
@@ -144,7 +122,7 @@ class OneSampleFW(Optimizer):
 
     Cost: the non-zeros of the sample, twice its derivative, and on l1 balls and simplices the scan of d / 65536
     maxima; O(d) on other sets. For a smooth convex objective and i.i.d. samples the expected suboptimality is, up to
-    logarithms, :math:`O(t^{-1/2})` with alpha = 1, and so is the average regret (Xie et al., ORGFW); with alpha = 2/3
+    logarithms, :math:`O(t^{-1/2})` with a = 1, and so is the average regret (Xie et al., ORGFW); with a = 2/3
     it is :math:`O(t^{-1/3})`, with a smaller constant.
 
     References
@@ -163,12 +141,12 @@ class OneSampleFW(Optimizer):
     """
 
     _run_class = OneSampleRun
+    _learn = staticmethod(learn)
     _method_class = OneSampleMethod
 
-    def __init__(self, alpha: float = 2 / 3, schedule: Schedule | None = None):
-        if not 0.0 < alpha <= 1.0:
-            raise ValueError(f"alpha must be in (0, 1], got {alpha!r}")
-        self.alpha = alpha
+    def __init__(self, a: float = 2 / 3, schedule: Schedule | None = None):
+        check_exponent("a", a)
+        self.a = a
         self.schedule = schedule
 
     def _schedule(self) -> Schedule:

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-import typing
-
-import numpy as np
-
-from fwonline._kernels import layout, memory, steps
-from fwonline._kernels.layout import (
-    BATCH,
-    CROWDED,
-    LIVE,
-    N_GRADIENTS,
-    NEED_NAMES,
-    NEED_NOISE,
-    NEED_POOL,
-    NOISE,
-    OK,
-    SEEN,
-    STEPS,
-    U_SCALE,
-    jit,
-    part,
-)
-from fwonline.optim.base import Optimizer, check_count
+from fwonline._kernels import memory, steps
+from fwonline._kernels.entry import opened
+from fwonline._kernels.layout import NEED_POOL, OK, jit
+from fwonline.optim.base import Optimizer, check_count, check_memory
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.schedules import Harmonic, Schedule
@@ -31,127 +13,46 @@ from fwonline.optim.schedules import Harmonic, Schedule
 __all__ = ["SFW"]
 
 
-@part
-def enter(
-    v,
-    u,
-    rank,
-    bound,
-    group,
-    num,
-    cnt,
-    rows,
-    duals,
-    pool_idx,
-    pool_val,
-    at,
-    idx,
-    val,
-    start,
-    stop,
-    y,
-    margin,
-    alpha,
-    largest,
-):
-    """The newest sample takes the oldest one's place; its derivative enters r at once. ``note_play`` has counted it."""
-    slot = (cnt[SEEN] - 1) % rows.shape[0]
-    if cnt[LIVE] == rows.shape[0]:
-        memory.evict(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, slot)
-    memory.store(num, cnt, rows, duals, pool_idx, pool_val, slot, at, idx, val, start, stop, y, alpha, largest)
-    memory.add_sample(u, rank, bound, group, num, cnt, idx, val, start, stop, alpha, margin)
-    num[U_SCALE] = 1.0 / cnt[LIVE]
-    cnt[N_GRADIENTS] += 1
-    return slot
+@jit
+def iterate(bound, count):
+    """Algorithm 1: ``count`` steps on a memory that holds the whole data set."""
+    run = opened(bound)
+    it, mem, draws, s, region = run.it, run.mem, run.draws, run.state[0], run.problem.region
+    for _ in range(count):
+        memory.draw_batch(mem, draws, s, s.batch_size, -1)  # B_t
+        memory.renew_batch(run, 0, s.batch_size, 1.0)  # alpha_i = f_i'(<x_i, w_{t-1}>), r_t = (1/n) sum_i alpha_i x_i
+        memory.bound_rounding(it, mem, s, region)
+        steps.move(it, s, run.problem)  # s_t = lmo(r_t), w_t = w_{t-1} + gamma_t (s_t - w_{t-1})
 
 
 @jit
-def learn(
-    v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, noise, batch, indptr, idx, val, ys, first, last
-):
-    """Learn rows first to last; stops before a row that needs room or randomness, or that is refused."""
-    bits = val.view(layout.INT64)
+def learn(bound, bound_rows, first, last):
+    """The same steps as samples come; stops before a row that needs room or randomness, or that is refused."""
+    run, rows = opened(bound), opened(bound_rows)
+    it, mem, draws, s, region = run.it, run.mem, run.draws, run.state[0], run.problem.region
     for i in range(first, last):
-        start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, margin, prediction, alpha, largest = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
+        seen = memory.look(it, s, run.problem, rows, i)
+        if seen.status != OK:
+            return seen.status
+        status = memory.is_ready(s, draws.noise, s.steps * s.batch_size)
         if status != OK:
             return status
-        if cnt[NOISE] + cnt[STEPS] * cnt[BATCH] > noise.size:
-            return NEED_NOISE
-        if cnt[CROWDED] != 0:
-            return NEED_NAMES
-        at = memory.room(rows, cnt, pool_idx.size, stop - start)
+        x = memory.row_at(rows, i)
+        at = memory.room(mem, s, x.stop - x.start)
         if at < 0:
             return NEED_POOL
-        memory.play(num, cnt, y, prediction)
-        newest = enter(
-            v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val,
-            at, idx, val, start, stop, y, margin, alpha, largest,
-        )  # fmt: skip
-        memory.fit_intercept(num, cnt, y, prediction, alpha)
-        for k in range(cnt[STEPS]):
-            size = min(cnt[BATCH], cnt[LIVE])
+        memory.play(s, seen)
+        newest = memory.enter(it, mem, s, region, x, at, seen)
+        memory.fit_intercept(s, run.problem.loss, seen)
+        for k in range(s.steps):
+            size = min(s.batch_size, s.live)
             if k > 0 or size > 1:
-                memory.draw_batch(rows, cnt, noise, batch, size, newest if k == 0 else -1)
-                # The newest one's derivative is that of this very iterate.
-                memory.renew_batch(
-                    v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val,
-                    batch, 1 if k == 0 else 0, size,
-                )  # fmt: skip
-            memory.settle(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val)
-            steps.move(v, u, rank, bound, group, num, cnt)
+                # The newest one is in the first batch; its derivative is that of this very iterate.
+                memory.draw_batch(mem, draws, s, size, newest if k == 0 else -1)
+                memory.renew_batch(run, 1 if k == 0 else 0, size, 1.0)
+            memory.bound_rounding(it, mem, s, region)
+            steps.move(it, s, run.problem)
     return OK
-
-
-@jit
-def iterate(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, noise, batch, count):
-    """Algorithm 1 offline: ``count`` steps on a memory that holds the whole data set."""
-    for _ in range(count):
-        memory.draw_batch(rows, cnt, noise, batch, cnt[BATCH], -1)  # B_t
-        memory.renew_batch(
-            v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val, batch, 0, cnt[BATCH]
-        )  # alpha_i = f_i'(<x_i, w_{t-1}>), r_t = r_{t-1} + (1/n) sum_i (alpha_i - alpha_i^old) x_i
-        memory.settle(v, u, rank, bound, group, num, cnt, rows, duals, pool_idx, pool_val)
-        steps.move(v, u, rank, bound, group, num, cnt)  # s_t = lmo(r_t), w_t = w_{t-1} + gamma_t (s_t - w_{t-1})
-
-
-class SFWRun(MemoryRun):
-    optimizer: SFW
-    _compiled_learn = staticmethod(learn)
-    _compiled_iterate = staticmethod(iterate)
-
-    def __init__(self, optimizer: SFW, *args: typing.Any, **kwargs: typing.Any):
-        super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
-        self.cnt[layout.BATCH] = optimizer.batch_size
-        self.cnt[layout.STEPS] = optimizer.steps
-        self.batch = np.zeros(optimizer.batch_size, dtype=np.int64)
-        self._bind()
-
-    def _enter(self, rows, i, margin, alpha, largest):
-        indptr, idx, val, y = rows
-        at = self._place(rows, i)  # first of all: it may bring a larger pool
-        self._newest = enter(
-            *self.core,
-            *self.pool,
-            at,
-            idx,
-            val,
-            indptr[i],
-            indptr[i + 1],
-            y[i],
-            margin,
-            alpha,
-            largest,
-        )
-
-    def _moves(self):
-        for k in range(self.optimizer.steps):
-            size = min(self.optimizer.batch_size, int(self.cnt[layout.LIVE]))
-            if k > 0 or size > 1:
-                self._draw(size, self._newest if k == 0 else -1)
-                self.renew(1 if k == 0 else 0, size)
-            memory.settle(*self.core, *self.pool)
-            yield
 
 
 class SFWMethod(Method):
@@ -181,9 +82,9 @@ class SFW(Optimizer):
         w \leftarrow (1 - \gamma) w + \gamma s.
 
     Online, a new sample takes the place of the oldest, whose contribution leaves r; its own derivative enters at once;
-    then follow ``steps`` steps, each of which renews the derivatives of ``batch_size`` samples drawn without
+    then follow ``steps_per_sample`` steps, each of which renews the derivatives of ``batch_size`` samples drawn without
     replacement (the newest among the first batch). While the memory fills, the objective is the mean over what it
-    holds. With ``steps=1, batch_size=1`` nothing is replayed.
+    holds. With ``steps_per_sample=1, batch_size=1`` nothing is replayed.
 
     When to use it: whenever samples can be kept. One step a sample is enough in small sets; more steps learn more from
     each sample in large ones.
@@ -194,8 +95,8 @@ class SFW(Optimizer):
         Samples held, >= 1. Offline (:meth:`minimize`) the whole data set is the memory.
     batch_size
         Derivatives renewed a step, in [1, memory].
-    steps
-        Steps a sample, >= 1.
+    steps_per_sample
+        Steps for each sample, >= 1.
     schedule
         Step sizes; :class:`~fwonline.optim.schedules.Harmonic`, 2 / (t + 2) with t = 0, 1, ..., by default. On a
         stream that drifts give it a floor.
@@ -236,18 +137,23 @@ class SFW(Optimizer):
     True
     """
 
-    _run_class = SFWRun
+    _run_class = MemoryRun
+    _learn = staticmethod(learn)
+    _iterate = staticmethod(iterate)
     _method_class = SFWMethod
 
-    def __init__(self, memory: int = 1000, batch_size: int = 1, steps: int = 1, schedule: Schedule | None = None):
-        check_count("memory", memory)
-        check_count("batch_size", batch_size)
-        check_count("steps", steps)
-        if batch_size > memory:
-            raise ValueError(f"batch_size must be at most memory = {memory}, got {batch_size}")
+    def __init__(
+        self,
+        memory: int = 1000,
+        batch_size: int = 1,
+        steps_per_sample: int = 1,
+        schedule: Schedule | None = None,
+    ):
+        check_memory(memory, batch_size)
+        check_count("steps_per_sample", steps_per_sample)
         self.memory = memory
         self.batch_size = batch_size
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample
         self.schedule = schedule
 
     def _schedule(self) -> Schedule:

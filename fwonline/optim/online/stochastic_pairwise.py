@@ -9,43 +9,27 @@ import typing
 import numpy as np
 from river import base, drift
 
-from fwonline import _loaded, losses
-from fwonline._kernels import coordinates, layout, memory, pairwise
+from fwonline import _loaded
+from fwonline._kernels import coordinates, memory, pairwise
+from fwonline._kernels.entry import call, opened
 from fwonline._kernels.layout import (
-    CROWDED,
-    ENTRIES,
-    INTERCEPT,
+    GENERIC,
+    L2,
     LARGEST,
-    LIVE,
-    LOSS,
-    LOSS_KIND,
-    LOSS_P,
-    LOSS_Q,
-    LOSS_SUM,
-    N_GRADIENTS,
     NEED_LOOK,
-    NEED_NAMES,
-    NEED_NOISE,
     NEED_POOL,
-    NOISE,
     OK,
-    PENALTY,
-    SEEN,
-    SET_P,
-    SIGNIFICANCE,
-    STEPS,
+    SIMPLEX,
     TOO_LARGE,
-    U_SCALE,
-    WATCHED,
-    D,
     jit,
     part,
 )
-from fwonline.losses import loss_curvature, loss_derivative, loss_value
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.one_sample import OneSampleFW
+from fwonline.optim.runs import checks
 from fwonline.optim.runs.memory_run import MemoryRun
-from fwonline.optim.runs.run import GENERIC, Run, resized, set_code
+from fwonline.optim.runs.native import region_of
+from fwonline.optim.runs.run import Kept
 from fwonline.optim.schedules import Power, Schedule
 
 if typing.TYPE_CHECKING:
@@ -64,160 +48,133 @@ RECENT = 1024
 
 
 @part
-def can_sum(alpha, largest):
+def can_square(alpha, largest):
     """Whether the square of a contribution stays within what sums can hold; false for NaN too."""
     return abs(alpha) * largest <= LARGEST
 
 
 @part
-def looks(cnt, entries):
+def looks(s, entries):
     """Steps that a sample of so many entries pays for."""
-    return min(cnt[STEPS], max(FEWEST, cnt[ENTRIES] // max(entries, 1))) if cnt[ENTRIES] > 0 else cnt[STEPS]
+    return min(s.steps, max(FEWEST, s.entries // max(entries, 1))) if s.entries > 0 else s.steps
 
 
 @part
-def usual_loss(num, cnt):
-    return num[LOSS_SUM] / max(cnt[SEEN], 1)
+def usual_loss(s):
+    return s.loss_sum / max(s.seen, 1)
 
 
 @part
-def enter(
-    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
-    at, idx, val, start, stop, y, alpha, h, largest,
-):  # fmt: skip
+def curvature(s, loss, y, z, value, alpha):
+    """h_i, which steps may rely on some way from z."""
+    return call(loss.curvature, (loss.p, loss.q, y, z, value, alpha, usual_loss(s)))
+
+
+@part
+def usable(s):
+    """Samples held that were learned since the last drift."""
+    return min(s.live, s.seen - s.forgotten) if s.seen > 0 else s.live
+
+
+@part
+def slot_of(s, age, slots):
+    """Where the sample learned ``age`` samples before the newest is held."""
+    return (s.seen - 1 - age) % slots
+
+
+@part
+def enter(run, x, at, seen):
     """The newest sample takes the oldest one's place, whose contribution stays as it was last seen."""
-    num[PENALTY] = num[SIGNIFICANCE] * math.sqrt(math.log(1.0 + cnt[D]))
-    slot = (cnt[SEEN] - 1) % rows.shape[0]
-    if cnt[LIVE] == rows.shape[0]:
-        cnt[LIVE] -= 1
-    memory.store(num, cnt, rows, duals, pool_idx, pool_val, slot, at, idx, val, start, stop, y, alpha, largest)
-    curve = pairwise.trusted(h, largest, num[SET_P])
-    curves[slot] = curve
-    pairwise.add(
-        v, u, bound, group, num, cnt, sums, active, place, pool_idx, pool_val, pool_at, at, at + stop - start,
-        alpha, alpha * alpha, curve, 0.0,
-    )  # fmt: skip
-    cnt[N_GRADIENTS] += 1
-    num[U_SCALE] = 1.0 / max(cnt[SEEN] - cnt[layout.FORGOTTEN], 1)
+    mem, own, s, problem = run.mem, run.own, run.state[0], run.problem
+    h = curvature(s, problem.loss, seen.y, seen.prediction, seen.loss, seen.alpha)
+    s.penalty = s.significance * math.sqrt(math.log(1.0 + s.d))
+    slot = (s.seen - 1) % mem.held.size
+    if s.live == mem.held.size:
+        s.live -= 1
+    memory.store(mem, s, slot, at, x, seen)
+    own.curves[slot] = pairwise.trusted(h, seen.largest, problem.region.p)
+    change = pairwise.Change(seen.alpha, seen.alpha * seen.alpha, own.curves[slot], 0.0)
+    pairwise.add(run.it, own, s, problem.region, memory.row_of(mem, slot), change)
+    s.n_gradients += 1
+    s.u_scale = 1.0 / max(s.seen - s.forgotten, 1)
 
 
 @part
-def renew(
-    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
-    slot, margin, alpha, h,
-):  # fmt: skip
-    """A sample held is seen as the present iterate has it."""
-    largest = duals[slot, memory.LARGEST_VALUE]
-    cnt[N_GRADIENTS] += 1
-    if not can_sum(alpha, largest):
-        return
-    start = rows[slot, memory.START]
-    stop = start + rows[slot, memory.LENGTH]
-    curve = pairwise.trusted(h, largest, num[SET_P])
-    old_alpha, old = duals[slot, memory.ALPHA], curves[slot]
-    model, before = pairwise.moved(v, num, pool_idx, pool_val, pool_at, start, stop)
-    pairwise.note_curvature(num, curve, margin - before, model)
-    duals[slot, memory.ALPHA] = alpha
-    curves[slot] = curve
-    pairwise.add(
-        v, u, bound, group, num, cnt, sums, active, place, pool_idx, pool_val, pool_at, start, stop,
-        alpha - old_alpha, alpha * alpha - old_alpha * old_alpha, curve, old,
-    )  # fmt: skip
-
-
-@part
-def draw(cnt, noise, capacity):
+def draw(run):
     """A slot of those held, uniformly."""
-    count = pairwise.usable(cnt)
-    age = np.int64(noise[cnt[NOISE]] * count)
-    cnt[NOISE] += 1
-    return pairwise.slot_of(cnt, age, capacity)
+    s = run.state[0]
+    age = np.int64(run.draws.noise[s.drawn] * usable(s))
+    s.drawn += 1
+    return slot_of(s, age, run.mem.held.size)
 
 
 @part
-def renew_slot(
-    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves, slot
-):
-    """The same with a compiled loss."""
-    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
-    margin = memory.margin_of(v, num, rows, pool_idx, pool_val, slot)
-    y, z = duals[slot, memory.LABEL], margin + num[INTERCEPT]
-    alpha = loss_derivative(kind, p, q, y, z)
-    h = loss_curvature(kind, p, q, y, z, loss_value(kind, p, q, y, z), alpha, usual_loss(num, cnt))
-    renew(
-        v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
-        slot, margin, alpha, h,
-    )  # fmt: skip
+def renew(run, slot):
+    """A sample held is seen as the present iterate has it."""
+    it, own, s, problem = run.it, run.own, run.state[0], run.problem
+    held, x = run.mem.held[slot], memory.row_of(run.mem, slot)
+    margin = memory.margin_of(it, run.mem, s, slot)
+    z = margin + s.intercept
+    alpha = memory.loss_derivative(problem.loss, held.y, z)
+    h = curvature(s, problem.loss, held.y, z, memory.loss_value(problem.loss, held.y, z), alpha)
+    s.n_gradients += 1
+    if problem.failed[0] != 0 or not can_square(alpha, held.largest):
+        return
+    curve = pairwise.trusted(h, held.largest, problem.region.p)
+    old_alpha, old = held.alpha, own.curves[slot]
+    model, before = pairwise.moved(it, own, s, x)
+    pairwise.note_curvature(s, curve, margin - before, model)
+    held.alpha = alpha
+    own.curves[slot] = curve
+    change = pairwise.Change(alpha - old_alpha, alpha * alpha - old_alpha * old_alpha, curve, old)
+    pairwise.add(it, own, s, problem.region, x, change)
 
 
 @jit
-def learn(
-    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves, recent,
-    noise, indptr, idx, val, ys, first, last,
-):  # fmt: skip
-    """Learn rows first to last; stops before a row that needs room, randomness or a look, or that is refused."""
-    bits = val.view(layout.INT64)
-    kind, p, q = cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q]
+def iterate(bound, count):
+    """``count`` steps on a memory that holds the whole data set."""
+    run = opened(bound)
+    for _ in range(count):
+        renew(run, draw(run))
+        pairwise.step(run.it, run.own, run.state[0], run.problem.region)
+
+
+@jit
+def learn(bound, bound_rows, first, last):
+    """The same as samples come; stops before a row that needs room, randomness or a look, or that is refused."""
+    run, rows = opened(bound), opened(bound_rows)
+    it, mem, own, s, problem = run.it, run.mem, run.own, run.state[0], run.problem
     for i in range(first, last):
-        start, stop, y = indptr[i], indptr[i + 1], ys[i]
-        status, _, prediction, alpha, largest = memory.look(v, num, cnt, bits, idx, val, start, stop, y)
+        seen = memory.look(it, s, problem, rows, i)
+        if seen.status != OK:
+            return seen.status
+        if not can_square(seen.alpha, seen.largest):
+            return TOO_LARGE
+        if s.seen >= LOOK * (s.watched + 1):
+            return NEED_LOOK
+        status = memory.is_ready(s, run.draws.noise, s.steps)
         if status != OK:
             return status
-        if not can_sum(alpha, largest):
-            return TOO_LARGE
-        if cnt[SEEN] >= LOOK * (cnt[WATCHED] + 1):
-            return NEED_LOOK
-        if cnt[NOISE] + cnt[STEPS] > noise.size:
-            return NEED_NOISE
-        if cnt[CROWDED] != 0:
-            return NEED_NAMES
-        at = memory.room(rows, cnt, pool_idx.size, stop - start)
+        x = memory.row_at(rows, i)
+        at = memory.room(mem, s, x.stop - x.start)
         if at < 0:
             return NEED_POOL
-        memory.play(num, cnt, y, prediction)
-        recent[(cnt[SEEN] - 1) % RECENT] = num[LOSS]
-        h = loss_curvature(kind, p, q, y, prediction, num[LOSS], alpha, usual_loss(num, cnt))
-        enter(
-            v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
-            at, idx, val, start, stop, y, alpha, h, largest,
-        )  # fmt: skip
-        memory.fit_intercept(num, cnt, y, prediction, alpha)
-        for k in range(looks(cnt, stop - start)):
+        memory.play(s, seen)
+        own.recent[(s.seen - 1) % RECENT] = seen.loss
+        enter(run, x, at, seen)
+        memory.fit_intercept(s, problem.loss, seen)
+        for k in range(looks(s, x.stop - x.start)):
             if k > 0:
-                slot = draw(cnt, noise, rows.shape[0])
-                renew_slot(
-                    v, u, rank, bound, group, num, cnt, sums, active, place,
-                    rows, duals, pool_idx, pool_val, pool_at, curves, slot,
-                )  # fmt: skip
-            pairwise.step(v, u, rank, bound, group, num, cnt, sums, active, place)
+                renew(run, draw(run))
+            pairwise.step(it, own, s, problem.region)
     return OK
 
 
 @jit
-def iterate(
-    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves, noise,
-    count,
-):  # fmt: skip
-    """Offline: ``count`` steps on a memory that holds the whole data set."""
-    for _ in range(count):
-        slot = draw(cnt, noise, rows.shape[0])
-        renew_slot(
-            v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
-            slot,
-        )  # fmt: skip
-        pairwise.step(v, u, rank, bound, group, num, cnt, sums, active, place)
-
-
-@jit
-def renew_newest(
-    v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves, count
-):
+def renew_newest(run, count):
     """Every one of the newest ``count`` samples, once."""
     for age in range(count):
-        renew_slot(
-            v, u, rank, bound, group, num, cnt, sums, active, place, rows, duals, pool_idx, pool_val, pool_at, curves,
-            pairwise.slot_of(cnt, age, rows.shape[0]),
-        )  # fmt: skip
+        renew(run, slot_of(run.state[0], age, run.mem.held.size))
 
 
 def _since_change(x: NDArray[np.float64]) -> int:
@@ -229,69 +186,63 @@ def _since_change(x: NDArray[np.float64]) -> int:
 
 
 class StochasticPairwiseRun(MemoryRun):
-    optimizer: StochasticPairwiseFW
-    _lists = (*MemoryRun._lists, "active", "place")
-    _compiled_learn = staticmethod(learn)
-    _compiled_iterate = staticmethod(iterate)
-    _pools = ("pool_idx", "pool_val", "pool_at")
-    _key_kind = layout.SIMPLEX
+    _own = pairwise.Quadratic
+    _kept: typing.ClassVar[dict[str, Kept]] = {
+        "sums": Kept("feature", columns=4),
+        "active": Kept("list"),
+        "place": Kept("place"),
+        "at": Kept("entry"),
+        "curves": Kept("sample"),
+        "recent": Kept("fixed", size=RECENT),
+    }
+    _decided = (*MemoryRun._decided, "entries", "significance")
+    _within: typing.ClassVar[dict[str, tuple[float, float]]] = dict.fromkeys(
+        ("penalty", "curvature_seen", "curvature_model", "pull"), (0.0, checks.HUGE)
+    )
+    _most_contribution = LARGEST
+    _key_kind = SIMPLEX
     gap_is_kept = False
-    _by_feature = (*MemoryRun._by_feature, "sums")
 
     def __init__(self, optimizer: StochasticPairwiseFW, *args: typing.Any, **kwargs: typing.Any):
-        self.sums = np.zeros((0, 4))
-        self.active, self.place = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        self.pool_at = np.zeros(0)
-        self.curves = np.zeros(0)
-        self.recent = np.zeros(RECENT)
-        super().__init__(optimizer, *args, capacity=optimizer.memory, **kwargs)
-        if self.cnt[layout.SET] == GENERIC:
+        super().__init__(optimizer, *args, **kwargs)
+        if self.region.kind == GENERIC:
             raise ValueError(
                 f"{type(optimizer).__name__} moves coordinates, which {self.constraint} does not have; "
                 "expected a ball of norm 1, 2 or infinity, a box or a simplex"
             )
-        self.curves = np.zeros(self.capacity)
         self.detector = (drift.ADWIN(**_WATCH) if optimizer.detector is None else optimizer.detector).clone()
-        self.cnt[STEPS] = optimizer.steps or MOST
-        self.cnt[ENTRIES] = 0 if optimizer.steps else BUDGET
-        self.cnt[layout.BATCH] = 1
-        self.num[SIGNIFICANCE] = optimizer.significance
-        self._bind()
+        self.s.steps = optimizer.steps_per_sample or MOST
+        self.s.entries = 0 if optimizer.steps_per_sample else BUDGET
+        self.s.significance = optimizer.significance
 
-    def _extra(self) -> tuple:
-        return (self.sums, self.active, self.place, *self.pool, self.pool_at, self.curves, self.recent, self.noise)
+    def __getstate__(self) -> dict:
+        return {**super().__getstate__(), "detector": self.detector}
 
-    _apart = (*MemoryRun._apart, "detector")
-    _most_contribution = LARGEST
+    def _restore(self, state: dict) -> None:
+        super()._restore(state)
+        self.detector = state["detector"]
 
-    def _check_scalars(self, fresh: Run) -> None:
-        super()._check_scalars(fresh)
-        if self.num[SIGNIFICANCE] != 0.0:  # which it is offline
-            self._check_num(SIGNIFICANCE, fresh.num[SIGNIFICANCE], fresh.num[SIGNIFICANCE])
-        for place in (PENALTY, layout.CURVATURE_SEEN, layout.CURVATURE_MODEL, layout.PULL):
-            self._check_num(place, 0.0, 1e250)
-        self._check_cnt(layout.FORGOTTEN, 0, int(self.cnt[SEEN]))
-        # The detector has looked at all but the newest.
-        self._check_cnt(WATCHED, max(0, int(self.cnt[SEEN]) // LOOK - 1), int(self.cnt[SEEN]) // LOOK)
+    @property
+    def _lists_nonzeros(self) -> bool:
+        return self.region.kind <= L2
 
-    def _check_arrays(self) -> None:
-        super()._check_arrays()
-        self._check_cnt(layout.ROTOR, 0, max(0, self.v.size - 1))
-        self._check_cnt(layout.SINCE, 0, pairwise.PERIOD)
-        sums = _loaded.array(self, "sums", np.float64, (self.v.size, 4), least=-1e250, most=1e250)
-        _loaded.require(self, "sums", not sums[self.n_features :].any(), "0 where no feature is")
-        _loaded.array(self, "pool_at", np.float64, (self.pool_val.size,), least=-1e250, most=1e250)
-        _loaded.array(self, "curves", np.float64, (len(self.rows),), least=0.0, most=1e250)
-        _loaded.array(self, "recent", np.float64, (RECENT,), finite=False)
-        self._check_listed()
-        w = self.num[layout.W_SCALE] * self.v[: self.n_features]
-        if self.cnt[layout.SET] <= layout.L2:
+    def _check_own(self) -> None:
+        super()._check_own()
+        s = self.s
+        checks.bounded(self, "forgotten", 0, s.seen)
+        checks.bounded(self, "watched", max(0, s.seen // LOOK - 1), s.seen // LOOK)  # it has seen all but the newest
+        checks.bounded(self, "rotor", 0, max(0, self.it.v.size - 1))
+        checks.bounded(self, "since", 0, pairwise.PERIOD)
+        _loaded.require(self, "curves", bool((self.own.curves >= 0.0).all()), "curvatures >= 0")
+        checks.check_listed(self)
+        if self._lists_nonzeros:
+            w = s.w_scale * self.it.v[: self.n_features]
             held = np.flatnonzero(w)
-            all_listed = held.size == self.cnt[layout.NONZEROS] and (self.place[held] >= 0).all()
+            all_listed = held.size == s.nonzeros and bool((self.own.place[held] >= 0).all())
             _loaded.require(self, "active", all_listed, "all coordinates that are not zero, and no others")
-            size = float(w @ w if self.cnt[layout.SET] == layout.L2 else np.abs(w).sum())
-            slack = 1e-6 * max(1.0, self.num[SET_P]) ** 2
-            self._check_num(layout.SIZE, size - slack, size + slack)
+            size = float(w @ w if self.region.kind == L2 else np.abs(w).sum())
+            slack = 1e-6 * max(1.0, self.region.p) ** 2
+            checks.bounded(self, "size", size - slack, size + slack)
         self._check_detector()
 
     def _check_detector(self) -> None:
@@ -305,17 +256,13 @@ class StochasticPairwiseRun(MemoryRun):
             tried.update(float(k % 2))
             _loaded.require(self, "detector", tried.drift_detected in (False, True), "one that finds a drift, or none")
 
-    def _resize(self, capacity: int) -> None:
-        self.sums = resized(self.sums, capacity)
-        self.active = resized(self.active, capacity)
-        self.place = resized(self.place, capacity)
+    def _measure(self) -> None:
+        pairwise.measure(self.it, self.own, self.state[0], self.region)
 
     def _taken_out(self, new, holes, movers) -> None:
         super()._taken_out(new, holes, movers)
-        if self.cnt[layout.SET] <= layout.L2:
-            self._relist(self.active, self.place, new)
-        if self.cnt[layout.SET] == layout.L2:
-            pairwise.measure(self.v, self.num, self.cnt, self.sums, self.active)
+        if self.region.kind == L2:
+            self._measure()
 
     # --- online -----------------------------------------------------------------------------------------------
 
@@ -327,11 +274,11 @@ class StochasticPairwiseRun(MemoryRun):
 
     def _watch(self) -> None:
         """Show the detector the last losses, each between 0 and 1 on the scale of the usual one."""
-        usual = float(usual_loss(self.num, self.cnt))
-        self.cnt[WATCHED] += 1
+        s = self.s
+        usual = s.loss_sum / max(s.seen, 1)
+        s.watched += 1
         before = getattr(self.detector, "estimation", -math.inf)
-        seen = int(self.cnt[SEEN])
-        last = self.recent[np.arange(max(seen - RECENT, 0), seen) % RECENT]
+        last = self.own.recent[np.arange(max(s.seen - RECENT, 0), s.seen) % RECENT]
         # A loss that can be negative has no scale of its own: the logistic function serves as well as any.
         shown = 0.5 + 0.5 * np.tanh(0.5 * last)
         np.divide(last, last + usual, out=shown, where=(usual > 0.0) & (last >= 0.0))
@@ -344,109 +291,40 @@ class StochasticPairwiseRun(MemoryRun):
 
     def forget(self, keep: int) -> None:
         """Let the sums hold the last ``keep`` samples alone, as the present iterate sees them."""
-        cnt = self.cnt
-        keep = min(keep, int(cnt[LIVE]))
-        cnt[layout.FORGOTTEN] = cnt[SEEN] - keep
-        self.sums[: self.n_features] = 0.0
-        self.u[: self.n_features] = 0.0
-        coordinates.rebuild(layout.SIMPLEX, self.u, self.bound, self.group, self.n_features)
-        self.curves[:] = 0.0
-        self.duals[:, memory.ALPHA] = 0.0
-        if cnt[LOSS_KIND] != losses.CUSTOM:
-            renew_newest(*self._model, keep)
-        else:
-            for age in range(keep):
-                self._renew_slot(pairwise.slot_of(cnt, age, len(self.rows)))
-        self.num[U_SCALE] = 1.0 / max(keep, 1)
-
-    @property
-    def _model(self) -> tuple:
-        return (*self.core, *self._extra()[:-2])
-
-    # --- by parts ---------------------------------------------------------------------------------------------
-
-    def _can_sum(self, alpha, largest):
-        return bool(can_sum(alpha, largest))
-
-    def _curvature(self, y: float, z: float, alpha: float) -> float:
-        num, cnt = self.num, self.cnt
-        value = self.value(y, z)
-        return float(loss_curvature(cnt[LOSS_KIND], num[LOSS_P], num[LOSS_Q], y, z, value, alpha, usual_loss(num, cnt)))
-
-    def _learn_by_parts(self, rows, i):
-        if self.cnt[SEEN] >= LOOK * (self.cnt[WATCHED] + 1):
-            self._watch()
-        return super()._learn_by_parts(rows, i)
-
-    def _enter(self, rows, i, margin, alpha, largest):
-        indptr, idx, val, y = rows
-        at = self._place(rows, i)  # first of all: it may bring a larger pool
-        self.recent[(self.cnt[SEEN] - 1) % RECENT] = self.num[LOSS]
-        h = self._curvature(float(y[i]), float(self.num[layout.PREDICTION]), alpha)
-        enter(*self._model, at, idx, val, indptr[i], indptr[i + 1], y[i], alpha, h, largest)
-
-    def _renew_slot(self, slot: int) -> None:
-        margin = memory.margin_of(self.v, self.num, self.rows, self.pool_idx, self.pool_val, slot)
-        y, z = float(self.duals[slot, memory.LABEL]), float(margin + self.num[INTERCEPT])
-        alpha = self.derivative(y, z)
-        renew(*self._model, slot, margin, alpha, self._curvature(y, z, alpha))
-
-    def _moves(self):
-        newest = self.rows[(self.cnt[SEEN] - 1) % len(self.rows), memory.LENGTH]
-        for k in range(looks(self.cnt, newest)):
-            if k > 0:
-                if self.cnt[NOISE] >= self.noise.size:
-                    self._draw_noise()
-                    self._bind()
-                self._renew_slot(draw(self.cnt, self.noise, len(self.rows)))
-            yield
-
-    def move(self) -> None:
-        pairwise.step(*self.core, self.sums, self.active, self.place)
+        s, d = self.s, self.n_features
+        keep = min(keep, s.live)
+        s.forgotten = s.seen - keep
+        self.own.sums[:d] = 0.0
+        self.it.u[:d] = 0.0
+        coordinates.rebuild(self.it, SIMPLEX, d)
+        self.own.curves[:] = 0.0
+        self.mem.held["alpha"] = 0.0
+        renew_newest(self.view, keep)
+        self.native.check()
+        s.u_scale = 1.0 / max(keep, 1)
 
     # --- offline ----------------------------------------------------------------------------------------------
 
     def offline(self, rows) -> None:
         super().offline(rows)
-        self.pool_at = np.zeros(self.pool_val.size)
-        self.curves = np.zeros(self.capacity)
-        self.num[SIGNIFICANCE] = 0.0  # the mean loss itself is minimised
-        self._bind()
-
-    def iterate(self, count: int) -> None:
-        while count > 0:
-            if self.cnt[NOISE] >= self.noise.size:
-                self._draw_noise()
-                self._bind()
-            chunk = min(count, self.noise.size - int(self.cnt[NOISE]))
-            if self._is_compiled:
-                self._compiled_iterate(*self._model, self.noise, chunk)
-            else:
-                for _ in range(chunk):
-                    self._renew_slot(draw(self.cnt, self.noise, len(self.rows)))
-                    self.move()
-            count -= chunk
+        self.s.significance = 0.0  # the mean loss itself is minimised
 
     def set_weights(self, x0) -> None:
         super().set_weights(x0)
-        if self.cnt[layout.SET] <= layout.L2:
-            listed = np.flatnonzero(self.v[: self.n_features])
-            self.active[: listed.size] = listed
-            self.place[listed] = np.arange(listed.size)
-            self.cnt[layout.NONZEROS] = listed.size
-            pairwise.measure(self.v, self.num, self.cnt, self.sums, self.active)
+        if self._lists_nonzeros:
+            self._list_nonzeros()
+            self._measure()
 
     # --- what is read -----------------------------------------------------------------------------------------
 
     @property
     def gap(self) -> float:
         """The Frank-Wolfe gap of the quadratic model, without its penalty: O(d), when asked. No bound of the loss's."""
-        d = int(self.cnt[D])
-        if not self.cnt[layout.T] or not d:
+        d = self.n_features
+        if not self.s.t or not d:
             return math.nan
-        r, _, h, b = self.sums[:d].T
-        w = self.num[layout.W_SCALE] * self.v[:d]
-        return self.gap_along(self.num[U_SCALE] * (r + h * w - b))
+        r, _, h, b = self.own.sums[:d].T
+        return self.gap_along(self.s.u_scale * (r + h * (self.s.w_scale * self.it.v[:d]) - b))
 
 
 class StochasticPairwiseFW(Optimizer):
@@ -461,7 +339,7 @@ class StochasticPairwiseFW(Optimizer):
                + \frac{h_i}{2} \sum_j x_{ij}^2 (w_j - w^i_j)^2
                + c \sqrt{\log (1 + d)} \sum_j |w_j| \sqrt{\textstyle\sum_i \alpha_i^2 x_{ij}^2}.
 
-    The newest sample enters at once. Then follow ``steps`` steps; before each but the first, one of the last
+    The newest sample enters at once. Then follow ``steps_per_sample`` steps; before each but the first, one of the last
     ``memory`` samples, drawn at random, is looked at again, and its part of F made anew. A step picks the atom along
     which F promises most and goes there by Newton's step: a coordinate alone where the set has room, otherwise at the
     cost of the atom that is best given up (a pairwise step; a drop step where nothing of it is left). On the simplex
@@ -482,9 +360,9 @@ class StochasticPairwiseFW(Optimizer):
     ----------
     memory
         Samples that can be looked at again, >= 1. What older ones said stays in F.
-    steps
-        Steps a sample, >= 1: what learning a sample costs is nearly proportional to it. By default as many as look at
-        300 entries, but at least 4 and at most 16: samples of few features are cheap to look at again.
+    steps_per_sample
+        Steps for each sample, >= 1: what learning a sample costs is nearly proportional to it. By default as many as
+        look at 300 entries, but at least 4 and at most 16: samples of few features are cheap to look at again.
     significance
         c, in standard errors of a slope, >= 0; in the probability simplex, where every point has the same norm, it
         plays no part.
@@ -500,11 +378,11 @@ class StochasticPairwiseFW(Optimizer):
 
     Notes
     -----
-    Cost: ``steps`` times the non-zeros of a sample (its margin, four sums and a key for each) and the scan of d / 65536
-    maxima; a pairwise step looks at 64 non-zeros of w, in turns, for the atom to leave. 15 us a sample on documents
-    of 75 words with 47,000 features. The gap is that of F without its last term, and costs O(d) when it is asked for.
-    It says how far this model is from its own best point, and is no bound of the gap of the mean loss, which is often
-    ten times as large and, where features differ much in scale, larger by orders of magnitude: see
+    Cost: ``steps_per_sample`` times the non-zeros of a sample (its margin, four sums and a key for each) and the scan
+    of d / 65536 maxima; a pairwise step looks at 64 non-zeros of w, in turns, for the atom to leave. 15 us a sample
+    on documents of 75 words with 47,000 features. The gap is that of F without its last term, and costs O(d) when it
+    is asked for. It says how far this model is from its own best point, and is no bound of the gap of the mean loss,
+    which is often ten times as large and, where features differ much in scale, larger by orders of magnitude: see
     :class:`fwonline.monitors.Gap`.
 
     Offline (:meth:`minimize`) c is 0: the mean loss itself is minimised. The model is then that of a coordinate
@@ -536,21 +414,23 @@ class StochasticPairwiseFW(Optimizer):
     """
 
     _run_class = StochasticPairwiseRun
+    _learn = staticmethod(learn)
+    _iterate = staticmethod(iterate)
 
     def __init__(
         self,
         memory: int = 1000,
-        steps: int | None = None,
+        steps_per_sample: int | None = None,
         significance: float = 0.3,
         detector: base.DriftDetector | None = None,
     ):
         check_count("memory", memory)
-        if steps is not None:
-            check_count("steps", steps)
+        if steps_per_sample is not None:
+            check_count("steps_per_sample", steps_per_sample)
         if not 0.0 <= significance < math.inf:
             raise ValueError(f"significance must be a finite number >= 0, got {significance!r}")
         self.memory = memory
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample
         self.significance = significance
         self.detector = detector
 
@@ -560,7 +440,7 @@ class StochasticPairwiseFW(Optimizer):
 
 def default_optimizer(constraint: ConvexSet) -> Optimizer:
     """What the estimators use when told nothing: this one where it can, and elsewhere what keeps no samples."""
-    return OneSampleFW() if set_code(constraint)[0] == GENERIC else StochasticPairwiseFW()
+    return OneSampleFW() if region_of(constraint).kind == GENERIC else StochasticPairwiseFW()
 
 
 # Steps are Newton's on the model; a run asks for a schedule all the same.

@@ -38,23 +38,6 @@ _SOLID_BY_KIND = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 _LARGEST_SET = 1e150
 
 
-class _Counts:
-    """Counters by the places that they have in compiled runs."""
-
-    _names: typing.ClassVar[dict[int, str]] = {
-        getattr(layout, name.upper()): name for name in (*COUNTS, "fit_intercept", "crowded")
-    }
-
-    def __init__(self, s: Scalars):
-        self.s = s
-
-    def __getitem__(self, place: int) -> int:
-        return getattr(self.s, self._names[place])
-
-    def __setitem__(self, place: int, value: int) -> None:
-        setattr(self.s, self._names[place], value)
-
-
 class BatchRun(abc.ABC):
     """A run over a ring of the last samples, or offline over a data set.
 
@@ -97,36 +80,13 @@ class BatchRun(abc.ABC):
         self.s.gap = math.nan
         self.s.fit_intercept = int(fit_intercept)
         self._last: tuple | None = None
+        self.row = Incoming(np.zeros(2, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(1))
         self.reserve(64)
         self._prepare()
 
     @property
     def it(self) -> Features:
         return Features(self.v, self.rank)
-
-    @property
-    def idx(self) -> NDArray[np.uint32]:
-        return self.row.idx
-
-    @property
-    def val(self) -> Array:
-        return self.row.val
-
-    @property
-    def indptr(self) -> Ints:
-        return self.row.indptr
-
-    @property
-    def num(self) -> Array:
-        """The numbers in the places that compiled predictions read them from."""
-        num = np.zeros(layout.NUM)
-        num[layout.W_SCALE], num[layout.INTERCEPT] = 1.0, self.s.intercept
-        num[layout.PREDICTION], num[layout.LOSS_SUM] = self.s.prediction, self.s.loss_sum
-        return num
-
-    @property
-    def cnt(self) -> _Counts:
-        return _Counts(self.s)
 
     def _prepare(self) -> None:
         """What follows from the parameters, and is never saved."""
@@ -249,6 +209,8 @@ class BatchRun(abc.ABC):
 
     def reserve(self, n: int) -> None:
         """Room for a sample of n entries."""
+        if n <= self.row.idx.size:
+            return
         self.row = Incoming(np.zeros(2, np.int64), np.zeros(2 * n, np.uint32), np.zeros(2 * n), np.zeros(1))
         self.idx_bytes, self.val_bytes = self.row.idx.data.cast("B"), self.row.val.data.cast("B")
 
@@ -308,7 +270,7 @@ class BatchRun(abc.ABC):
 
     def _steps(self) -> None:
         optimizer = self.optimizer
-        for _ in range(getattr(optimizer, "steps_per_sample", getattr(optimizer, "steps", 1))):
+        for _ in range(getattr(optimizer, "steps_per_sample", 1)):
             self.step()
 
     def _check_dimension(self) -> None:
@@ -447,8 +409,6 @@ class BatchRun(abc.ABC):
         """What a callback of ``minimize`` sees."""
         return State(self.s.t, self.gap, self.s.n_gradients, self.s.n_lmo, self)
 
-    state = progress
-
     def note(self, gap: float, gamma: float) -> None:
         """Keep what monitors read of a step."""
         self.s.gap, self.s.gamma = gap, gamma
@@ -483,6 +443,7 @@ class BatchRun(abc.ABC):
             self._last = state["last"]
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the saved state of a {type(self).__name__} does not fit: {error}") from error
+        self.row = Incoming(np.zeros(2, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(1))
         self.reserve(64)
         self._prepare()
 

@@ -41,11 +41,11 @@ class FullGradient(Optimizer):
         """One step of the algorithm."""
         raise NotImplementedError
 
-    def __init__(self, memory: int = 1000, steps: int = 1, schedule: Schedule | None = None):
+    def __init__(self, memory: int = 1000, steps_per_sample: int = 1, schedule: Schedule | None = None):
         check_count("memory", memory)
-        check_count("steps", steps)
+        check_count("steps_per_sample", steps_per_sample)
         self.memory = memory
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample
         self.schedule = schedule
 
     def _schedule(self) -> Schedule:
@@ -132,7 +132,7 @@ class FullGradient(Optimizer):
             if run.step(-np.inf if tol is None else tol):
                 return f"the exact gap {run.gap:.3g} is at most tol = {tol:g}, after {done} steps"
             try:
-                if callback is not None and callback(run.state()):
+                if callback is not None and callback(run.progress()):
                     return f"the callback ended it after {done + 1} steps"
             except StopIteration:
                 return f"the callback ended it after {done + 1} steps"
@@ -165,14 +165,14 @@ class SampledOracle:
         self,
         fraction: float = 0.1,
         memory: int = 1000,
-        steps: int = 1,
+        steps_per_sample: int = 1,
         schedule: Schedule | None = None,
         check: int = 2,
     ):
         if not 0.0 < fraction <= 1.0:
             raise ValueError(f"fraction must be in (0, 1], got {fraction!r}")
         check_count("check", check)
-        FullGradient.__init__(typing.cast("FullGradient", self), memory, steps, schedule)
+        FullGradient.__init__(typing.cast("FullGradient", self), memory, steps_per_sample, schedule)
         self.fraction = fraction
         self.check = check
 

@@ -11,11 +11,13 @@ import numpy as np
 
 from fwonline import _loaded, sets
 from fwonline._kernels.layout import jit
+from fwonline.optim.runs import checks
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fwonline.optim.problem.finite_sum import FiniteSum
+    from fwonline.optim.runs.run import Run
     from fwonline.optim.schedules import Schedule
 
     Array = NDArray[np.float64]
@@ -154,8 +156,6 @@ class SumRun(typing.Protocol):
     def start_at_vertex(self) -> None:
         """w_0 = argmin <grad f(0), w>, unless the run was given its start."""
 
-    def _is_point(self, x: Array) -> bool: ...
-
 
 class Method:
     """An algorithm at work: its step, and its state between steps.
@@ -242,7 +242,9 @@ class Method:
         if run.t > 1:  # the point before the first step is where the run began
             for name in self.held:
                 if (value := getattr(self, name)) is not None:
-                    _loaded.require(self, name, run._is_point(value), f"a point of {run.constraint}")
+                    _loaded.require(
+                        self, name, checks.is_point(typing.cast("Run", run), value), f"a point of {run.constraint}"
+                    )
 
 
 def check_like_iterate(owner: typing.Any, name: str, run: SumRun) -> None:

@@ -1,33 +1,39 @@
-"""The state of one optimizer at work: arrays, and the calls that move them.
+"""The state of one optimizer at work, and the calls that move it.
 
-A :class:`Run` owns the iterate, the gradient sum and the scalars; a subclass adds what its gradient estimate needs and
-names its compiled step. Estimators feed it rows; ``Optimizer.minimize`` feeds it a matrix. A step is made of parts
-(look, enter, estimate, move) that are compiled, and so is the loop around them. Where the loss, the schedule or the set
-is a Python object the same parts run one by one, with the object asked in between.
+A :class:`Run` owns the iterate, the gradient sum and the scalars; ``MemoryRun`` and ``StreamRun`` add what a gradient
+estimate needs, and an algorithm names its compiled step. Estimators feed a run rows; ``Optimizer.minimize`` feeds it
+a matrix. The loss, the set and the schedule are passed to the kernels (:mod:`~fwonline.optim.runs.native`): a Python
+object is called back from the same step.
 """
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import math
 import typing
 
-import numba as nb
 import numpy as np
 
-from fwonline import _loaded, losses, sets
-from fwonline._kernels import coordinates, layout, memory, steps
+from fwonline import losses, sets
+from fwonline._kernels import coordinates, entry, layout, steps
+from fwonline._kernels.state import SCALARS, Draws, Iterate, Memory, Region, Rows, by_name
+from fwonline._kernels.state import Run as View
 from fwonline.exceptions import SampleError
-from fwonline.optim.base import Optimizer, State
+from fwonline.optim.runs import checks
+from fwonline.optim.runs.native import Native
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy import sparse
 
-__all__ = ["LastSample", "Run", "resized", "small"]
+    from fwonline.optim.runs.protocol import ModelRun
 
-# A set that has no compiled oracle: asked through `lmo`, its atoms taken dense.
-GENERIC = layout.BOX_ARRAYS + 1
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+__all__ = ["Kept", "LastSample", "Run", "State", "resized"]
 
 # Up to so many features arrays double. Then they are of the second size at once: zeros take no memory before something
 # is written there, and what is that large is never copied when it grows, nor cleared.
@@ -36,40 +42,70 @@ DOUBLING, RESERVED = 1 << 17, (1 << 22) + 64
 # Random numbers are drawn in blocks, so that a compiled step can use them without calling back.
 NOISE_BLOCK = 4096
 
-Rows = tuple["NDArray[np.int64]", "NDArray[np.uint32]", "NDArray[np.float64]", "NDArray[np.float64]"]
+# Sets without a compiled oracle, which hold what is left of a point when a coordinate is left out.
+_SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 
 
 class LastSample(typing.NamedTuple):
     """The sample learned last, as the optimizer saw it. Arrays are views: copy what is to be kept."""
 
     indices: NDArray[np.uint32]
-    values: NDArray[np.float64]
+    values: Floats
     y: float
     prediction: float
     loss: float
     n_features: int
 
 
-def set_code(constraint: sets.ConvexSet) -> tuple[int, float, float, NDArray[np.float64]]:
-    """Code, two parameters and bounds by coordinate, under which a set's oracle runs compiled."""
-    none = np.empty(0)
-    simple = {
-        sets.L1Ball: layout.L1,
-        sets.ProbabilitySimplex: layout.SIMPLEX,
-        sets.UnitSimplex: layout.UNIT_SIMPLEX,
-        sets.L2Ball: layout.L2,
-        sets.LInfBall: layout.LINF,
-    }
-    kind = simple.get(type(constraint))
-    if kind is not None:
-        return kind, float(constraint.radius), 0.0, none  # type: ignore[attr-defined]
-    if type(constraint) is sets.Box:
-        lower, upper = np.asarray(constraint.lower, dtype=float), np.asarray(constraint.upper, dtype=float)
-        if lower.ndim == upper.ndim == 0:
-            return layout.BOX, float(lower), float(upper), none
-        lower, upper = np.broadcast_arrays(lower, upper)
-        return layout.BOX_ARRAYS, 0.0, 0.0, np.concatenate([lower, upper])
-    return GENERIC, 0.0, 0.0, none
+@dataclasses.dataclass
+class State:
+    """What a callback of :meth:`Optimizer.minimize` sees.
+
+    Attributes
+    ----------
+    nit
+        Steps taken.
+    gap
+        The Frank-Wolfe gap of the last one by the optimizer's own estimate of the gradient; no bound.
+    n_gradients, n_lmo
+        Derivatives of single samples, and linear minimisations, so far.
+    """
+
+    nit: int
+    gap: float
+    n_gradients: int
+    n_lmo: int
+    _run: ModelRun = dataclasses.field(repr=False)
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """A copy of the iterate."""
+        return self._run.weights
+
+
+BY_FEATURE = ("feature", "mark", "list", "place")
+
+
+class Kept(typing.NamedTuple):
+    """What an array of an algorithm's own holds.
+
+    ``by`` is "feature", "sample" or "entry" (of the pool) for one number each; "mark" for 0 or 1 of a feature; "list"
+    for coordinates, each once, and "place" for where in that list each coordinate stands, -1 for nowhere; "fixed" for
+    what never changes its size; anything else for what the algorithm itself resizes and checks.
+    """
+
+    by: str
+    columns: int = 0
+    is_point: bool = False  # of the set, or near it: a feature that weighs something there is not given up
+    on_dense: bool = False  # kept on sets of dense atoms alone
+    follows: bool = False  # in a new feature it is where the iterate starts there
+    size: int = 0
+
+    def empty(self) -> NDArray:
+        dtype = np.int64 if self.by in ("list", "place", "mark") else np.float64
+        if self.by == "matrix":
+            return np.zeros((0, 0))
+        return np.zeros((self.size, self.columns) if self.columns else self.size, dtype)
 
 
 class Run:
@@ -87,293 +123,271 @@ class Run:
         Whether an intercept, outside the constraint, is learned.
     """
 
-    # The arrays with an entry for each feature, and those of them that are points of the set.
-    _by_feature: typing.ClassVar[tuple[str, ...]] = ("v", "u", "rank")
-    _points: typing.ClassVar[tuple[str, ...]] = ("v",)
-    # Arrays of the same size that list coordinates, and ``place``, where in such a list each stands, -1 for nowhere.
-    _lists: typing.ClassVar[tuple[str, ...]] = ()
-    place: NDArray[np.int64]
+    # An algorithm's own arrays, a NamedTuple, and what each of them holds.
+    _own: typing.Any = None
+    _kept: typing.ClassVar[dict[str, Kept]] = {}
+    # The scalars that parameters decide, and those that a file may say within bounds.
+    _decided: typing.ClassVar[tuple[str, ...]] = ("batch_size", "steps", "crowded")
+    _within: typing.ClassVar[dict[str, tuple[float, float]]] = {}
+    # Whether steps keep the gap of their estimate; where not, it is computed when it is asked for.
+    gap_is_kept: typing.ClassVar[bool] = True
+    # Whether the best coordinate is looked for by other keys than the set's own.
+    _key_kind: int | None = None
+    _forms: typing.ClassVar[dict[type, tuple[entry.Form, entry.Form]]] = {}
 
-    def __init__(self, optimizer: Optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
+    def __init__(self, optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
         losses.check_loss(loss)
         self.optimizer = optimizer
         self.constraint = constraint
         self.loss = loss
         self.rng = np.random.default_rng(seed)
-        kind, p, q, bounds = set_code(constraint)
-        loss_kind, loss_p, loss_q = losses.compiled(loss)
-        step_kind, *step_parameters = optimizer._schedule()._compiled()
-
-        self.num = np.concatenate([np.zeros(layout.NUM), bounds])
-        self.num[[layout.W_SCALE, layout.U_SCALE]] = 1.0
-        self.num[[layout.SET_P, layout.SET_Q]] = p, q
-        self.num[[layout.LOSS_P, layout.LOSS_Q]] = loss_p, loss_q
-        self.num[layout.STEP_A : layout.STEP_C + 1] = step_parameters
-        self.num[layout.GAP] = np.nan
-        self.cnt = np.zeros(layout.CNT, dtype=np.int64)
-        self.cnt[[layout.SET, layout.LOSS_KIND, layout.STEP_KIND]] = kind, loss_kind, step_kind
-        self.cnt[layout.FIT_INTERCEPT] = fit_intercept
-
-        # How many features there are where the set says so, and what a feature weighs before it is seen.
-        shape = constraint.shape if kind in (layout.BOX_ARRAYS, GENERIC) else None
-        self.fixed_dimension = None if shape is None else math.prod(shape)
-        self.start_weight = float(np.clip(0.0, p, q)) if kind == layout.BOX else 0.0
-
-        self.v = np.zeros(0)
-        self.u = np.zeros(0)
-        self.rank = np.zeros(0, dtype=np.int64)
-        self.bound = np.zeros(0)
-        self.group = np.zeros(0)
-        self.noise = np.zeros(0)
-        # One sample on its way in: (row pointer, indices, values, label).
-        self.indptr = np.zeros(2, dtype=np.int64)
-        self.idx = np.zeros(64, dtype=np.uint32)
-        self.val = np.zeros(64)
-        self.y = np.zeros(1)
+        self.state = np.zeros(1, SCALARS)
+        self.it, self.mem = Iterate.empty(), Memory.empty(0)
+        self.draws = Draws(np.zeros(0), np.zeros(1, dtype=np.int64))
+        self.own: typing.Any = (
+            () if self._own is None else self._own(*(self._kept[name].empty() for name in self._own._fields))
+        )
+        # One sample on its way in.
+        self.row = Rows.room(64)
         # The entries of the sample learned last: None where they stand in the buffers, () where a refused one has
         # overwritten them.
-        self._last: tuple[NDArray[np.uint32], NDArray[np.float64]] | tuple[()] | None = None
-        self._bind()
+        self._last: tuple[NDArray[np.uint32], Floats] | tuple[()] | None = None
+        self.s: typing.Any = by_name(self.state)
+        self._prepare()
+        s = self.s
+        s.w_scale = s.u_scale = 1.0
+        s.gap = math.nan
+        s.fit_intercept = fit_intercept
+        s.batch_size = getattr(optimizer, "batch_size", None) or 1
+        s.steps = getattr(optimizer, "steps_per_sample", None) or 1
 
-    # Whether steps keep the gap of their estimate; where not, it is computed when it is asked for.
-    gap_is_kept: typing.ClassVar[bool] = True
+    # What follows from the parameters, which may not have been read yet when a run comes from a file.
+    native: Native
+    region: Region
+    fixed_dimension: int | None  # how many features there are, where the set says so
+    start_weight: float  # what a feature weighs before it is seen
+    keys: int  # the kind of set whose best coordinate is looked for in u
 
-    # --- what subclasses give ---------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> typing.Any:
+        if name not in ("native", "region", "fixed_dimension", "start_weight", "keys"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._prepare()
+        return self.__dict__[name]
 
-    @staticmethod
-    def _compiled_learn(*arrays) -> int:
-        """The compiled loop over rows."""
-        raise NotImplementedError
+    def _prepare(self) -> None:
+        """Make what is never saved."""
+        self.native = Native(self.loss, self.constraint, self.optimizer._schedule(), self._ask)
+        self.region = region = self.native.problem.region
+        shape = self.constraint.shape if region.kind in (layout.BOX_ARRAYS, layout.GENERIC) else None
+        self.fixed_dimension = None if shape is None else math.prod(shape)
+        self.start_weight = float(np.clip(0.0, region.p, region.q)) if region.kind == layout.BOX else 0.0
+        self.keys = region.kind if self._key_kind is None else self._key_kind
+        self._resize_bounds()
 
-    def _extra(self) -> tuple:
-        """The arrays that a compiled step takes beyond the core."""
-        return ()
+    # --- what an algorithm adds -------------------------------------------------------------------------------
 
-    def _enter(self, rows: Rows, i: int, margin: float, alpha: float, largest: float) -> None:
-        """Take one sample in, by parts."""
-        raise NotImplementedError
-
-    def _moves(self) -> typing.Iterator[None]:
-        """By parts: renew the estimate, once for each step that the sample entered pays for."""
-        raise NotImplementedError
+    def _ask(self, what: float) -> float | None:
+        """A set without a compiled oracle, asked from within a kernel."""
+        s, d = self.s, self.s.d
+        w = self.it.v[:d]
+        if what == steps.PROJECTION:
+            if d:
+                w[:] = self.constraint.project(w)
+            return None
+        if what == steps.OUTSIDE:
+            return float(d > 0 and not self.constraint.contains(w))
+        s.index = -2  # no step, should what follows raise
+        r = s.u_scale * self.it.u[:d]
+        atom = self.constraint.lmo(r).to_dense()
+        if not s.t and not self.constraint.contains(w):
+            w[:] = atom  # the start is a point of the set
+        s.dot = self.it.u[:d] @ w
+        s.gap = r @ (w - atom)
+        s.dist_sq = (atom - w) @ (atom - w)
+        self.it.atom[:d] = atom
+        s.index = 0
+        return None
 
     def _make_room(self, need: int) -> None:
         """Grow what holds samples."""
 
-    def _resize(self, capacity: int) -> None:
-        """Follow a change of the arrays' size."""
+    def _features_changed(self) -> None:
+        """Called after features were added or given up."""
 
     # --- arrays -----------------------------------------------------------------------------------------------
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether atoms are coordinates."""
+        return self.region.kind <= layout.UNIT_SIMPLEX
+
+    def _keeps(self, name: str) -> bool:
+        return not (self._kept[name].on_dense and self.is_sparse)
+
+    @property
+    def view(self) -> View:
+        """All that kernels work on."""
+        return View(self.it, self.mem, self.draws, self.own, self.native.problem, self.state)
+
     def _bind(self) -> None:
-        """Gather the arguments of the compiled step, which stay the same objects until something grows."""
-        self.s: typing.Any = layout.Scalars(self.num, self.cnt)
-        self.core = (self.v, self.u, self.rank, self.bound, self.group, self.num, self.cnt)
-        self._args = (*self.core, *self._extra(), self.indptr, self.idx, self.val, self.y, 0, 1)
-        self._call: typing.Callable[..., int] | None = None
+        """Forget what was bound: an array has been replaced."""
+        self._entered: tuple | None = None
+        self._enter: Callable[..., int] | None = None
         # What a sample is packed into, without a look-up of the array's interface each time.
-        self.idx_bytes, self.val_bytes = self.idx.data.cast("B"), self.val.data.cast("B")
-        cnt = self.cnt
-        self._is_compiled = bool(
-            cnt[layout.LOSS_KIND] != losses.CUSTOM
-            and cnt[layout.STEP_KIND] != steps.CUSTOM_STEP
-            and cnt[layout.SET] != GENERIC
-        )
+        self.idx_bytes, self.val_bytes = self.row.idx.data.cast("B"), self.row.val.data.cast("B")
+
+    def _enterable(self) -> tuple:
+        """The arguments of the compiled step, which stay the same until something grows."""
+        _, view, cls = self.native, self.view, type(self)
+        if cls not in Run._forms:
+            Run._forms[cls] = entry.form_of(view), entry.form_of(self.row)
+        forms = Run._forms[cls]
+        self._entered = (entry.bind(view, forms[0]), entry.bind(self.row, forms[1]), 0, 1)
+        self._enter = entry.entry_point(self.optimizer._learn, self._entered)
+        return self._entered
+
+    def _bound(self, rows: Rows) -> typing.Any:
+        return entry.bind(rows, Run._forms[type(self)][1])
 
     def __getstate__(self) -> dict:
-        state = {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
-        if self.v.size > DOUBLING:
-            for name in {*self._by_feature, *self._lists} & set(state):
-                state[name] = state[name][: self.n_features]
+        names = ("optimizer", "constraint", "loss", "rng")
+        state: dict[str, typing.Any] = {name: getattr(self, name) for name in names}
+        state["scalars"] = {name: self.state[0][name].item() for name in self.state.dtype.names or ()}
+        d = self.s.d if self.it.v.size > DOUBLING else self.it.v.size
+        state["v"], state["u"], state["rank"] = self.it.v[:d], self.it.u[:d], self.it.rank[:d]
+        for name in self._kept:
+            array = getattr(self.own, name)
+            state[name] = array[:d] if self._kept[name].by in BY_FEATURE else array
+        state["noise"] = self.draws.noise
+        sample = self.last_sample
+        state["last"] = () if sample is None else (sample.indices.copy(), sample.values.copy())
         return state
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        u, cnt = self.u, self.cnt
-        # Read at once, where a file's other arrays wait until all of them are there (`_check_loaded`).
-        of_types = u.dtype == np.float64 and cnt.dtype == np.int64 and u.ndim == 1 and cnt.shape == (layout.CNT,)
-        if not (of_types and 0 <= cnt[layout.D] <= u.size):
-            raise ValueError(f"the saved state of a {type(self).__name__} is inconsistent: its arrays do not fit")
-        self._measure_keys()
+        try:
+            self._restore(state)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"the saved state of a {type(self).__name__} does not fit: {error}") from error
+
+    def _restore(self, state: dict) -> None:
+        for name in ("optimizer", "constraint", "loss", "rng"):
+            setattr(self, name, state[name])
+        self.state = np.zeros(1, SCALARS)
+        for name in SCALARS.names or ():
+            self.state[0][name] = state["scalars"][name]
+        v = checks.vector(state["v"], np.float64)
+        if not 0 <= self.state[0]["d"] <= v.size:
+            raise ValueError("more features than numbers")
+        self.it = Iterate.empty()._replace(
+            v=v.copy(),
+            u=checks.vector(state["u"], np.float64, v.size, own=True),
+            rank=checks.vector(state["rank"], np.int64, v.size, own=True),
+        )
+        self.own = ()
+        if self._own is not None:
+            self.own = self._own(*(checks.like(state[name], self._kept[name]) for name in self._own._fields))
+        self.draws = Draws(checks.vector(state["noise"], np.float64, own=True), np.zeros(1, dtype=np.int64))
+        self.mem = Memory.empty(0)
+        last = state["last"]
+        idx, val = last if last else (np.zeros(0, np.uint32), np.zeros(0))
+        idx, val = checks.vector(idx, np.uint32), checks.vector(val, np.float64, size=len(idx))
+        self.row = Rows.room(max(64, idx.size))
+        self.row.idx[: idx.size], self.row.val[: idx.size] = idx, val
+        self.row.indptr[1], self.row.y[0] = idx.size, self.state[0]["target"]
+        self._last = None if last else ()
+        self.s = by_name(self.state)
         self._bind()
-
-    # --- from a file: a compiled step follows every index and takes every number as it is -----------------------
-
-    # What may be of another type than in a new run, and is looked at one by one.
-    _apart: typing.ClassVar[tuple[str, ...]] = ("optimizer", "constraint", "loss", "fixed_dimension", "_last")
 
     def _check_loaded(self) -> None:
-        _loaded.kind(self, "constraint", sets.ConvexSet)._check_loaded()
-        _loaded.kind(self, "optimizer", Optimizer)._check_loaded()
-        losses.check_loaded(self, "loss")
-        d = max(1, int(self.cnt[layout.D]))
-        size = self.constraint._scale(self.constraint.shape or (d,))
-        _loaded.require(self, "constraint", size <= _LARGEST_SET, f"a set of points of at most {_LARGEST_SET:g}")
-        fresh = self._new_alike()
-        _loaded.alike(self, fresh, *self._apart, *_DERIVED)
-        _loaded.owned(self, *(name for name, value in vars(self).items() if isinstance(value, np.ndarray)))
-        self.fixed_dimension, self.start_weight = fresh.fixed_dimension, fresh.start_weight
-        self._check_scalars(fresh)
-        self._check_arrays()
-        self._check_point()
-        self._measure_keys()
-        self._bind()
+        checks.check_run(self)
 
     def _new_alike(self) -> Run:
         """A run of the same parameters before its first sample."""
-        return type(self)(small(self.optimizer), self.constraint, self.loss, 0, bool(self.cnt[layout.FIT_INTERCEPT]))
-
-    def _check_scalars(self, fresh: Run) -> None:
-        """The numbers that parameters decide are the ones they decide; the others are numbers that a run can have."""
-        num, cnt = self.num, self.cnt
-        for name, own, theirs, places in (("num", num, fresh.num, _NUM_FIXED), ("cnt", cnt, fresh.cnt, _CNT_FIXED)):
-            _loaded.require(self, name, own.size == theirs.size, f"{theirs.size} numbers")
-            for place in places:
-                same = own[place] == theirs[place]
-                _loaded.require(self, f"{name}[{place}]", same, f"{theirs[place]}, as its parameters have it")
-        _loaded.require(self, "num", np.array_equal(num[layout.NUM :], fresh.num[layout.NUM :]), "the set's bounds")
-        are_numbers = np.isfinite(num)
-        are_numbers[[layout.GAP, layout.LOSS, layout.LOSS_SUM]] = True  # NaN before a step; infinite where a square was
-        are_numbers |= num == fresh.num
-        _loaded.require(self, "num", are_numbers.all(), "finite numbers")
-        self._check_num(layout.DOT, -_HUGE, _HUGE)
-        self._check_num(layout.INTERCEPT, -_HUGE, _HUGE)
-        self._check_num(layout.INTERCEPT_H, 0.0, _HUGE)
-        if 0.0 < num[layout.INTERCEPT_H] < _LEAST_CURVATURE:
-            num[layout.INTERCEPT_H] = _LEAST_CURVATURE
-        self._check_num(layout.W_SCALE, steps.SMALLEST_SCALE, 1.0)
-        self._check_num(layout.U_SCALE, steps.SMALLEST_SCALE, 2.0)
-        counters = np.delete(cnt, (layout.INDEX, layout.LOSS_KIND))
-        _loaded.require(self, "cnt", (counters >= 0).all() and (counters <= _loaded.MOST).all(), "counts")
-
-    def _check_num(self, place: int, least: float, most: float) -> None:
-        _loaded.require(self, f"num[{place}]", least <= self.num[place] <= most, f"a number from {least:g} to {most:g}")
-
-    def _check_cnt(self, place: int, least: int, most: int) -> None:
-        _loaded.require(self, f"cnt[{place}]", least <= self.cnt[place] <= most, f"a number from {least} to {most}")
-
-    def _check_arrays(self) -> None:
-        """Each array has the size that the others ask for, and holds what steps may follow or calculate with."""
-        cnt, capacity = self.cnt, self.v.size
-        self._check_cnt(layout.D, 0, capacity if self.fixed_dimension is None else min(capacity, self.fixed_dimension))
-        d = self.n_features
-        self._check_cnt(layout.INDEX, -2, max(0, d - 1))
-        self._check_coordinates("v", "u")
-        _loaded.array(self, "rank", np.int64, (capacity,))
-        # What is drawn of them are positions.
-        _loaded.array(self, "noise", np.float64, (None,), least=0.0, most=np.nextafter(1.0, 0.0))
-        self._check_cnt(layout.NOISE, 0, self.noise.size)
-        drawn = int(cnt[layout.STEPS]) * int(cnt[layout.BATCH])
-        _loaded.require(self, "cnt", drawn <= _MOST_DRAWN, f"at most {_MOST_DRAWN} samples drawn at once")
-        size = self.idx.size
-        _loaded.array(self, "val", np.float64, (size,), finite=False)
-        _loaded.array(self, "y", np.float64, (1,), finite=False)
-        _loaded.array(self, "indptr", np.int64, (2,), least=0, most=size)
-        _loaded.require(self, "indptr", self.indptr[0] == 0, "a beginning at 0")
-        n = int(self.indptr[1]) if cnt[layout.SEEN] else 0
-        last: tuple = (self.idx[:n], self.val[:n]) if self._last is None else self._last
-        _loaded.require(self, "_last", type(last) is tuple and len(last) in (0, 2), "None, or indices and values")
-        if last:
-            self._check_entries("_last", *last)
-
-    def _check_entries(self, name: str, idx: typing.Any, val: typing.Any) -> None:
-        """A sample: positions of features, and their values."""
-        of_type = isinstance(idx, np.ndarray) and isinstance(val, np.ndarray) and idx.dtype == np.uint32
-        fits = of_type and val.dtype == np.float64 and idx.ndim == val.ndim == 1 and idx.size == val.size
-        is_good = fits and bool((idx < self.n_features).all()) and bool((np.abs(val) <= layout.LARGEST).all())
-        _loaded.require(self, name, is_good, f"values of the {self.n_features} features")
-
-    def _check_coordinates(self, *names: str, dtype: typing.Any = np.float64, unused: float = 0.0) -> None:
-        """Arrays of an entry by coordinate; of those that no feature has yet all is as a new feature finds it."""
-        for name in names:
-            value = _loaded.array(self, name, dtype, (self.v.size,), least=-_HUGE, most=_HUGE)
-            _loaded.require(self, name, (value[self.n_features :] == unused).all(), f"{unused} where no feature is")
-
-    def _check_listed(self) -> None:
-        """``active`` lists coordinates, each once, and ``place`` finds them."""
-        capacity, n = self.v.size, int(self.cnt[layout.NONZEROS])
-        active = _loaded.array(self, "active", np.int64, (capacity,))
-        place = _loaded.array(self, "place", np.int64, (capacity,))
-        self._check_cnt(layout.NONZEROS, 0, self.n_features)
-        listed = active[:n]
-        is_good = bool(((listed >= 0) & (listed < self.n_features)).all())
-        expected = np.full(self.n_features, -1)
-        if is_good:
-            expected[listed] = np.arange(n)
-        fits = is_good and np.array_equal(place[: self.n_features], expected)
-        _loaded.require(self, "active", fits, "coordinates, each once")
+        return type(self)(checks.small(self.optimizer), self.constraint, self.loss, 0, bool(self.s.fit_intercept))
 
     def _check_point(self) -> None:
         """The iterate lies in its set, or has not begun."""
-        w = self.num[layout.W_SCALE] * self.v[: self.n_features]
-        began = self.cnt[layout.T] or self.cnt[layout.WARM]
-        is_start = not w.any() and not began
-        _loaded.require(self, "v", is_start or self._is_point(w), f"a point of {self.constraint}")
-        if is_start and self.cnt[layout.SET] == layout.SIMPLEX:  # by this the first step is known to be one
-            self._check_num(layout.W_SQ, 0.0, 0.0)
+        checks.check_point(self)
 
-    def _is_point(self, w: NDArray[np.float64]) -> bool:
-        """Whether a vector of an entry by feature lies in the set, rounding apart."""
-        shape = self.constraint.shape
-        if not w.size:
-            return True
-        if shape is not None and w.size < math.prod(shape):
-            whole = self.constraint.initial_point().ravel()
-            whole[: w.size] = w
-            w = whole
-        return bool(self.constraint.contains(w, tol=1e-6))
+    def _check_own(self) -> None:
+        """What an algorithm's own arrays and scalars ask for beyond what ``_kept`` says."""
 
     @property
     def n_features(self) -> int:
-        return int(self.cnt[layout.D])
+        return self.s.d
 
-    @property
-    def _key_kind(self) -> int:
-        """The set whose oracle searches ``u``."""
-        return int(self.cnt[layout.SET])
-
-    def grow(self, ranks: NDArray[np.int64]) -> None:
+    def grow(self, ranks: Ints) -> None:
         """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
         d, new = self.n_features, self.n_features + len(ranks)
-        size = (self.num.size - layout.NUM) // 2
-        if self.cnt[layout.SET] == layout.BOX_ARRAYS and new > size:
+        if self.region.kind == layout.BOX_ARRAYS and new > self.region.lower.size:
+            size = self.region.lower.size
             raise SampleError(f"{self.constraint} bounds {size} features, the sample brings feature number {new}")
-        if new > self.v.size:
+        if new > self.it.v.size:
             self._enlarge(new)
-        self.rank[d:new] = ranks
-        if "place" in self._lists:
-            self.place[d:new] = -1
-        self.cnt[layout.D] = new
-        if self._key_kind <= layout.UNIT_SIMPLEX:
-            coordinates.admit(self.bound, self.group, d, new)
-        if self.cnt[layout.SET] in (layout.BOX, layout.BOX_ARRAYS):
+        self.it.rank[d:new] = ranks
+        for name, kept in self._kept.items():
+            if kept.by == "place":
+                getattr(self.own, name)[d:new] = -1
+        self.s.d = new
+        if self.keys <= layout.UNIT_SIMPLEX:
+            coordinates.admit(self.it, d, new)
+        if self.region.kind in (layout.BOX, layout.BOX_ARRAYS):
             lower, upper = self._box(new)
-            self.v[d:new] = np.clip(0.0, lower[d:], upper[d:])
+            self.it.v[d:new] = np.clip(0.0, lower[d:], upper[d:])
+        self._let_follow(d, new)
+        self._features_changed()
+
+    def _let_follow(self, first: int, last: int) -> None:
+        """Points beside the iterate are where it is in these features."""
+        for name, kept in self._kept.items():
+            if kept.follows:
+                getattr(self.own, name)[first:last] = self.it.v[first:last]
 
     def _enlarge(self, need: int) -> None:
         """Arrays for so many features, and for more to come."""
-        capacity = max(need, 2 * self.v.size, 64)
+        capacity = max(need, 2 * self.it.v.size, 64)
         if capacity > DOUBLING:
             capacity = max(capacity, RESERVED)
-        for name in ("v", "u", "rank"):
-            setattr(self, name, resized(getattr(self, name), capacity))
-        self._measure_keys()
+        it = self.it
+        self.it = it._replace(v=resized(it.v, capacity), u=resized(it.u, capacity), rank=resized(it.rank, capacity))
         self._resize(capacity)
+        self._resize_bounds()
         self._bind()
 
-    def _measure_keys(self) -> None:
-        """The bounds of u's blocks, in arrays of the size that u has."""
-        blocks, groups = coordinates.bound_sizes(self.u.size)
-        self.bound, self.group = np.full(blocks, -np.inf), np.full(groups, -np.inf)
-        if self._key_kind <= layout.UNIT_SIMPLEX:
-            coordinates.rebuild(self._key_kind, self.u, self.bound, self.group, self.n_features)
+    def _resize(self, capacity: int) -> None:
+        """Let an algorithm's own arrays follow a change of size."""
+        if self._own is not None:
+            self.own = self.own._replace(
+                **{
+                    name: resized(getattr(self.own, name), capacity)
+                    for name, kept in self._kept.items()
+                    if kept.by in BY_FEATURE and self._keeps(name)
+                }
+            )
+
+    def _resize_bounds(self) -> None:
+        """The bounds of u's blocks, in arrays of the size that u has; and room for an atom where Python writes one."""
+        blocks, groups = coordinates.bound_sizes(self.it.u.size)
+        size = self.it.u.size if self._writes_atom else 0
+        self.it = self.it._replace(
+            bound=np.full(blocks, -np.inf), group=np.full(groups, -np.inf), atom=resized(self.it.atom, size)
+        )
+        if self.keys <= layout.UNIT_SIMPLEX:
+            coordinates.rebuild(self.it, self.keys, self.n_features)
+        self._bind()
+
+    @property
+    def _writes_atom(self) -> bool:
+        return self.region.kind == layout.GENERIC
 
     def shrink(self, d: int) -> None:
         """Take back features that were just added; nothing has been learned of them."""
-        self.v[d : self.n_features] = 0.0
-        self.cnt[layout.D] = d
-        if self._key_kind <= layout.UNIT_SIMPLEX:
-            coordinates.rebuild(self._key_kind, self.u, self.bound, self.group, d)
+        self.it.v[d : self.n_features] = 0.0
+        self._let_follow(d, self.n_features)
+        self.s.d = d
+        if self.keys <= layout.UNIT_SIMPLEX:
+            coordinates.rebuild(self.it, self.keys, d)
+        self._features_changed()
 
     # --- features that are given up -----------------------------------------------------------------------------
 
@@ -384,18 +398,18 @@ class Run:
         So it is with balls whose atoms are dense, and with boxes. On l1 balls and simplices points are sparse: there
         only what weighs nothing leaves.
         """
-        solid = self.cnt[layout.SET] in (layout.L2, layout.LINF, layout.BOX)
-        return bool(solid) or isinstance(self.constraint, _SOLID)
+        return self.region.kind in (layout.L2, layout.LINF, layout.BOX) or isinstance(self.constraint, _SOLID)
 
     def weighs(self) -> NDArray[np.bool_]:
         """Which features weigh something in a point that is held, which is more than they do before they are met."""
+        points = [self.it.v, *(getattr(self.own, name) for name, kept in self._kept.items() if kept.is_point)]
         weighs = np.zeros(self.n_features, dtype=bool)
-        for name in self._points:
-            if (point := getattr(self, name)).size:
+        for point in points:
+            if point.size:
                 weighs |= point[: weighs.size] != self.start_weight
         return weighs
 
-    def take_out(self, gone: NDArray[np.int64]) -> NDArray[np.int64]:
+    def take_out(self, gone: Ints) -> Ints:
         """Give features up, as if no sample had ever shown them; the last ones take their places.
 
         Every point, every sum and every sample held loses these coordinates, so that all that is left belongs to the
@@ -420,87 +434,108 @@ class Run:
         new = np.arange(d)
         new[gone] = -1
         new[movers] = holes
-        self.cnt[layout.D] = left
-        for name in self._by_feature:
-            if (array := getattr(self, name)).size:
+        self.s.d = left
+        own = [getattr(self.own, name) for name, kept in self._kept.items() if kept.by in ("feature", "mark")]
+        for array in (self.it.v, self.it.u, self.it.rank, *own):
+            if array.size:
                 array[holes] = array[movers]
                 array[left:d] = 0
-        if self.cnt[layout.INDEX] >= 0:
-            self.cnt[layout.INDEX] = max(new[self.cnt[layout.INDEX]], 0)
+        if self.s.index >= 0:
+            self.s.index = int(max(new[self.s.index], 0))
         self._taken_out(new, holes, movers)
-        self._measure_keys()
-        self._bind()
+        self._features_changed()
+        self._resize_bounds()
         return new
 
-    def _taken_out(self, new: NDArray[np.int64], holes: NDArray[np.int64], movers: NDArray[np.int64]) -> None:
-        """Let what is held beyond ``_by_feature`` follow: the features at ``movers`` now stand at ``holes``."""
+    def _taken_out(self, new: Ints, holes: Ints, movers: Ints) -> None:
+        """Let what is held beyond arrays by feature follow: the features at ``movers`` now stand at ``holes``."""
+        if "place" in self._kept:
+            self.s.nonzeros = self._relist(self.own.active, self.s.nonzeros, new)
+            self.own.place[: new.size] = -1
+            self.own.place[self.own.active[: self.s.nonzeros]] = np.arange(self.s.nonzeros)
 
-    def _relist(self, active: NDArray[np.int64], place: NDArray[np.int64], new: NDArray[np.int64]) -> None:
-        """Let a list of coordinates follow, and ``place``, which says where in the list each stands."""
-        listed = new[active[: self.cnt[layout.NONZEROS]]]
-        listed = listed[listed >= 0]
-        place[: new.size] = -1
-        active[: listed.size] = listed
-        place[listed] = np.arange(listed.size)
-        self.cnt[layout.NONZEROS] = listed.size
+    @staticmethod
+    def _relist(listed: Ints, count: int, new: Ints) -> int:
+        """Let a list of coordinates follow; return how many are left."""
+        left = new[listed[:count]]
+        left = left[left >= 0]
+        listed[: left.size] = left
+        return left.size
 
-    def _box(self, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self.cnt[layout.SET] == layout.BOX:
-            return np.full(d, self.num[layout.SET_P]), np.full(d, self.num[layout.SET_Q])
-        lower, upper = np.split(self.num[layout.NUM :], 2)
-        return lower[:d], upper[:d]
+    def _list_nonzeros(self) -> None:
+        """List the coordinates of the iterate that are not zero."""
+        listed = np.flatnonzero(self.it.v[: self.n_features])
+        self.own.active[: listed.size] = listed
+        self.own.place[listed] = np.arange(listed.size)
+        self.s.nonzeros = listed.size
+
+    def _box(self, d: int) -> tuple[Floats, Floats]:
+        if self.region.kind == layout.BOX:
+            return np.full(d, self.region.p), np.full(d, self.region.q)
+        return self.region.lower[:d], self.region.upper[:d]
 
     def reserve(self, n: int) -> None:
         """Room for a sample of n entries on its way in."""
-        if n > self.idx.size:
-            self.idx = np.zeros(2 * n, dtype=np.uint32)
-            self.val = np.zeros(2 * n)
+        if n > self.row.idx.size:
+            self.row = Rows.room(2 * n)
             self._bind()
 
     # --- learning ---------------------------------------------------------------------------------------------
 
     def learn_buffered(self, n: int, y: float) -> int:
-        """Learn the sample that stands in ``idx[:n]``, ``val[:n]``; returns a status.
+        """Learn the sample that stands in ``row.idx[:n]``, ``row.val[:n]``; return a status.
 
         It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
         than there is room for: then :meth:`take_out` must make some first.
         """
-        self.indptr[1] = n
-        self.y[0] = y
+        self.row.indptr[1] = n
+        self.row.y[0] = y
         self._last = None
-        if not self._is_compiled:
-            return self._learn_by_parts((self.indptr, self.idx, self.val, self.y), 0)
-        call = self._call
-        if call is None:
-            status = self._compiled_learn(*self._args)
-            self._call = undispatched(self._compiled_learn, self._args)
-        else:
-            status = call(*self._args)
+        args = self._entered
+        if args is None:
+            self._check_dimension()
+            args = self._enterable()
+        status = self._enter(*args)  # type: ignore[misc]
         while 0 < status < layout.NEED_NAMES:
             self._provide(status, n)
-            status = self._compiled_learn(*self._args)
+            args = self._entered or self._enterable()
+            status = self._enter(*args)  # type: ignore[misc]
+        if self.native.failed[0]:
+            self.native.check()
         return status
 
     def learn_rows(self, rows: Rows, first: int, last: int) -> tuple[int, int]:
-        """Learn rows ``first`` to ``last`` of a CSR matrix; answers the row reached and the status there."""
-        indptr, idx, val, y = rows
+        """Learn rows ``first`` to ``last``; return the row reached and the status there."""
         row, status = first, layout.OK
-        self.cnt[layout.CROWDED] = 0  # columns have their features already
-        while row < last:
-            if self._is_compiled:
-                before = int(self.cnt[layout.SEEN])
-                status = self._compiled_learn(*self.core, *self._extra(), indptr, idx, val, y, row, last)
-                row += int(self.cnt[layout.SEEN]) - before
+        s = self.s
+        s.crowded = 0  # columns have their features already
+        self._check_dimension()
+        bound = None
+        try:
+            while row < last:
+                args = self._entered or self._enterable()
+                if bound is None:
+                    bound = self._bound(rows)
+                before = s.seen
+                status = self._enter(args[0], bound, row, last)  # type: ignore[misc]
+                row += s.seen - before
+                self.native.check()
+                if status < 0:
+                    break
                 if status > 0:
-                    self._provide(status, int(indptr[row + 1] - indptr[row]))
-            else:
-                status = self._learn_by_parts(rows, row)
-                row += status == layout.OK
-            if status < 0:
-                break
-        if row > first:
-            self._last = _row(rows, row - 1)
+                    self._provide(status, int(rows.indptr[row + 1] - rows.indptr[row]))
+        finally:
+            if row > first:
+                start, stop = rows.indptr[row - 1], rows.indptr[row]
+                self._last = rows.idx[start:stop].copy(), rows.val[start:stop].copy()
         return row, min(status, layout.OK)
+
+    def _check_dimension(self) -> None:
+        if self.region.kind == layout.GENERIC and self.fixed_dimension not in (None, self.n_features):
+            raise SampleError(
+                f"{self.constraint} holds points of {self.fixed_dimension} features, the samples up to this one bring "
+                f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
+            )
 
     def forget_last(self) -> None:
         """A sample that was refused has overwritten the buffers."""
@@ -508,105 +543,20 @@ class Run:
             self._last = ()
 
     def _provide(self, status: int, need: int) -> None:
+        """What a kernel asks for before it goes on."""
         if status == layout.NEED_POOL:
             self._make_room(need)
         else:
             self._draw_noise()
-        self._bind()
 
     def _draw_noise(self) -> None:
-        self.noise = self.rng.random(max(NOISE_BLOCK, int(self.cnt[layout.STEPS] * self.cnt[layout.BATCH])))
-        self.cnt[layout.NOISE] = 0
-
-    def _learn_by_parts(self, rows: Rows, i: int) -> int:
-        indptr, idx, val, y = rows
-        start, stop, target = indptr[i], indptr[i + 1], float(y[i])
-        if self.constraint.shape is not None and self.cnt[layout.SET] == GENERIC:
-            self._check_dimension()
-        status, largest = memory.check_values(val.view(np.int64), start, stop, target)
-        if status != layout.OK:
-            return status
-        margin = self.num[layout.W_SCALE] * coordinates.sparse_dot(self.v, idx, val, start, stop)
-        prediction = float(margin + self.num[layout.INTERCEPT])
-        alpha = self.derivative(target, prediction)
-        if not self._can_sum(alpha, largest):
-            return layout.TOO_LARGE
-        if self.cnt[layout.CROWDED]:
-            return layout.NEED_NAMES
-        memory.note_play(self.num, self.cnt, target, prediction, self.value(target, prediction))
-        self._enter(rows, i, margin, alpha, largest)
-        memory.fit_intercept(self.num, self.cnt, target, prediction, alpha)
-        for _ in self._moves():
-            self.move()
-        return layout.OK
-
-    def _can_sum(self, alpha: float, largest: float) -> bool:
-        """Whether sums can hold a sample of this derivative and this largest value."""
-        return bool(memory.check_contribution(alpha, largest) == layout.OK)
-
-    def _check_dimension(self) -> None:
-        size = math.prod(self.constraint.shape)
-        if self.n_features != size:
-            raise SampleError(
-                f"{self.constraint} holds points of {size} features, the samples up to this one bring "
-                f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
-            )
-
-    def value(self, y: float, z: float) -> float:
-        """The loss of a raw prediction z."""
-        if self.cnt[layout.LOSS_KIND] == losses.CUSTOM:
-            return float(self.loss(self._label(y), z))
-        return losses.loss_value(self.cnt[layout.LOSS_KIND], self.num[layout.LOSS_P], self.num[layout.LOSS_Q], y, z)
-
-    def derivative(self, y: float, z: float) -> float:
-        """Its derivative in z."""
-        if self.cnt[layout.LOSS_KIND] == losses.CUSTOM:
-            return float(self.loss.gradient(self._label(y), z))
-        return losses.loss_derivative(
-            self.cnt[layout.LOSS_KIND], self.num[layout.LOSS_P], self.num[layout.LOSS_Q], y, z
-        )
-
-    def _label(self, y: float) -> float | bool:
-        return bool(y) if losses.is_binary(self.loss) else y
-
-    def move(self) -> None:
-        """One step by parts: the set and the schedule are asked as objects where they have no compiled form."""
-        num, cnt = self.num, self.cnt
-        if cnt[layout.D] == 0:
-            return
-        atom = None
-        if cnt[layout.SET] == GENERIC:
-            atom = self._ask_oracle()
+        need = max(NOISE_BLOCK, self.s.steps * self.s.batch_size)
+        if need == self.draws.noise.size:
+            self.rng.random(out=self.draws.noise)  # in place: what is bound stays
         else:
-            steps.direction(*self.core)
-        if cnt[layout.SET] == layout.SIMPLEX and num[layout.W_SQ] == 0.0:
-            gamma = 1.0  # off a start that is no point of the simplex
-        elif cnt[layout.STEP_KIND] == steps.CUSTOM_STEP:
-            gamma = float(self.optimizer._schedule().gamma(int(cnt[layout.T]), num[layout.GAP], num[layout.DIST_SQ]))
-            if not 0.0 <= gamma <= 1.0:
-                raise ValueError(f"{self.optimizer._schedule()} answered a step of {gamma!r}; expected one in [0, 1]")
-        else:
-            gamma = steps.step_size(num, cnt)
-        if atom is None:
-            steps.advance(self.v, self.u, num, cnt, gamma)
-        else:
-            w = self.v[: cnt[layout.D]]
-            w *= 1.0 - gamma
-            w += gamma * atom
-            num[layout.GAMMA] = gamma
-            cnt[layout.T] += 1
-
-    def _ask_oracle(self) -> NDArray[np.float64]:
-        num, cnt = self.num, self.cnt
-        w, r = self.v[: cnt[layout.D]], num[layout.U_SCALE] * self.u[: cnt[layout.D]]
-        atom = self.constraint.lmo(r).to_dense()
-        if not cnt[layout.T] and not self.constraint.contains(w):
-            w[:] = atom  # the start is a point of the set
-        cnt[layout.N_LMO] += 1
-        num[layout.DOT] = self.u[: cnt[layout.D]] @ w
-        num[layout.GAP] = r @ (w - atom)
-        num[layout.DIST_SQ] = (atom - w) @ (atom - w)
-        return atom
+            self.draws = self.draws._replace(noise=self.rng.random(need))
+            self._bind()
+        self.s.drawn = 0
 
     # --- offline ----------------------------------------------------------------------------------------------
 
@@ -623,21 +573,21 @@ class Run:
         x = np.array(x0, dtype=np.float64)
         if x.shape != (self.n_features,) or not self.constraint.contains(x):
             raise ValueError(f"x0 must be a point of {self.constraint} with {self.n_features} entries")
-        self.v[: self.n_features] = x
-        self.cnt[layout.WARM] = 1
-        steps.upkeep(self.v, self.u, self.num, self.cnt)
+        self.it.v[: self.n_features] = x
+        self.s.warm = 1
+        steps.upkeep(self.it, self.state[0], self.region)
 
-    def state(self) -> State:
-        cnt = self.cnt
-        return State(int(cnt[layout.T]), self.gap, int(cnt[layout.N_GRADIENTS]), int(cnt[layout.N_LMO]), self)
+    def progress(self) -> State:
+        """What a callback of ``minimize`` sees."""
+        return State(self.s.t, self.gap, self.s.n_gradients, self.s.n_lmo, self)
 
     # --- what is read -----------------------------------------------------------------------------------------
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """A copy of the iterate, shape (n_features,), rounding snapped back into the set."""
-        w = self.num[layout.W_SCALE] * self.v[: self.n_features]
-        kind, radius = self.cnt[layout.SET], self.num[layout.SET_P]
+        w = self.s.w_scale * self.it.v[: self.n_features]
+        kind, radius = self.region.kind, self.region.p
         if kind <= layout.UNIT_SIMPLEX:
             size = math.fsum(np.abs(w[w != 0.0]))
         elif kind == layout.L2:
@@ -649,27 +599,26 @@ class Run:
     @property
     def gap(self) -> float:
         """The Frank-Wolfe gap of the last step by the optimizer's estimate of the gradient, no bound; NaN before it."""
-        return float(self.num[layout.GAP])
+        return self.s.gap
 
     @property
     def last_sample(self) -> LastSample | None:
-        last = (self.idx[: self.indptr[1]], self.val[: self.indptr[1]]) if self._last is None else self._last
-        if not self.cnt[layout.SEEN] or not last:
+        row, s = self.row, self.s
+        last = (row.idx[: row.indptr[1]], row.val[: row.indptr[1]]) if self._last is None else self._last
+        if not s.seen or not last:
             return None
-        idx, val = last
-        target, prediction, loss = (float(self.num[k]) for k in (layout.TARGET, layout.PREDICTION, layout.LOSS))
-        return LastSample(idx, val, target, prediction, loss, self.n_features)
+        return LastSample(*last, s.target, s.prediction, s.loss, s.d)
 
     def last_bytes(self) -> tuple[bytes, bytes, float] | None:
         """The last sample's positions, values and target: quick to take and to keep."""
-        if self._last is None and self.cnt[layout.SEEN]:
-            n = int(self.indptr[1])
-            return self.idx_bytes[: 4 * n].tobytes(), self.val_bytes[: 8 * n].tobytes(), float(self.y[0])
+        if self._last is None and self.s.seen:
+            n = int(self.row.indptr[1])
+            return self.idx_bytes[: 4 * n].tobytes(), self.val_bytes[: 8 * n].tobytes(), float(self.row.y[0])
         sample = self.last_sample
         return None if sample is None else (sample.indices.tobytes(), sample.values.tobytes(), sample.y)
 
     @property
-    def point(self) -> NDArray[np.float64]:
+    def point(self) -> Floats:
         """The iterate as a point of the set: with its start where the set knows features that no sample has shown."""
         w, shape = self.weights, self.constraint.shape
         if shape is None or w.size >= math.prod(shape):
@@ -678,7 +627,7 @@ class Run:
         whole[: w.size] = w
         return whole
 
-    def gap_along(self, gradient: NDArray[np.float64]) -> float:
+    def gap_along(self, gradient: Floats) -> float:
         """The largest <gradient, w - s> over the points s of the set; infinite for a gradient that is not finite."""
         if not gradient.size:
             return 0.0
@@ -697,73 +646,18 @@ class Run:
         """The Frank-Wolfe gap of the objective over what is remembered; None without a memory."""
         return None
 
-    def gap_over(self, X: sparse.csr_array, y: NDArray[np.float64]) -> float | None:
+    def gap_over(self, X: sparse.csr_array, y: Floats) -> float | None:
         """The Frank-Wolfe gap of the mean loss over given samples, columns being positions of features."""
         if not len(y):
             return None
-        w = self.weights
-        z = X @ w + self.num[layout.INTERCEPT]
-        if self.cnt[layout.LOSS_KIND] == losses.CUSTOM:
-            slopes = np.array([self.derivative(a, b) for a, b in zip(y.tolist(), z.tolist(), strict=True)])
-        else:
-            slopes = losses.vector_loss(self.loss)[1](y, z)
+        z = X @ self.weights + self.s.intercept
+        slopes = losses.vector_loss(self.loss)[1](y, z)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.gap_along(X.T @ slopes / len(y))
-
-
-# What parameters decide among the scalars, and no step changes.
-_NUM_FIXED = (
-    *(layout.SET_P, layout.SET_Q, layout.LOSS_P, layout.LOSS_Q, layout.STEP_A, layout.STEP_B, layout.STEP_C),
-    *(layout.RHO_A, layout.RHO_B, layout.RHO_C),
-)
-_CNT_FIXED = (
-    *(layout.SET, layout.LOSS_KIND, layout.STEP_KIND, layout.FIT_INTERCEPT, layout.BATCH, layout.STEPS, layout.ENTRIES),
-    layout.CROWDED,
-)
-# Beyond what sums of refusable samples can reach, and far from where products of two overflow.
-_HUGE = 1e250
-_MOST_DRAWN = 1 << 26
-# The square of a distance in a set stays a number.
-_LARGEST_SET = 1e150
-# A step of the intercept divides by it, and is halved until it fits: one that is infinite never would.
-_LEAST_CURVATURE = 1e-100
-
-
-def small(optimizer: Optimizer) -> Optimizer:
-    """The same parameters, but for a memory of few samples: to be looked at, not to learn."""
-    small = copy.copy(optimizer)
-    vars(small).pop("_run", None)
-    if getattr(small, "memory", None) is not None:
-        small.memory = min(small.memory, 8)  # type: ignore[attr-defined]
-    return small
-
-
-# Sets without a compiled oracle, which hold what is left of a point when a coordinate is left out.
-_SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
-
-# Attributes that `_measure_keys` and `_bind` make of the others.
-_DERIVED = frozenset(
-    ("s", "bound", "group", "core", "pool", "_args", "_call", "_is_compiled", "idx_bytes", "val_bytes")
-)
-
-
-def undispatched(function: typing.Any, args: tuple) -> typing.Callable[..., int]:
-    """A compiled function for arguments of these very types, entered without looking at them again.
-
-    A look at twenty arrays costs 0.25 us, more than a step on a dense sample of 30 features. A run allocates its arrays
-    itself, so their types never change.
-    """
-    compiled = function.overloads.get(tuple(nb.typeof(a) for a in args))
-    return function if compiled is None else compiled.entry_point
 
 
 def resized(array: NDArray, capacity: int) -> NDArray:
     """The array with zeros behind it."""
     out = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
-    out[: len(array)] = array
+    out[: len(array)] = array[:capacity]
     return out
-
-
-def _row(rows: Rows, i: int):
-    indptr, idx, val, _ = rows
-    return idx[indptr[i] : indptr[i + 1]].copy(), val[indptr[i] : indptr[i + 1]].copy()

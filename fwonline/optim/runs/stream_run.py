@@ -6,93 +6,74 @@ import typing
 
 import numpy as np
 
-from fwonline import _loaded
 from fwonline._kernels import layout
-from fwonline.optim.runs.run import Rows, Run, resized
+from fwonline._kernels.state import Rows
+from fwonline.optim.runs.run import Kept, Run
 
-__all__ = ["StreamRun", "weighs_with_atom"]
+__all__ = ["Passes", "Previous", "StreamRun", "weighs_with_atom"]
 
 
-class StreamRun(Run):
-    """A run whose gradient estimate is made of the samples as they come."""
+class Previous(typing.NamedTuple):
+    """The iterate before the last step, on sets whose atoms are dense."""
 
-    _by_feature = (*Run._by_feature, "old")
-    _points = (*Run._points, "old")
+    old: np.ndarray
 
-    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
-        # The iterate before the last step, on sets whose atoms are dense.
-        self.old = np.zeros(0)
-        self._data: Rows | None = None
-        super().__init__(*args, **kwargs)
 
-    def _extra(self) -> tuple:
-        return (self.old,)
+PREVIOUS = {"old": Kept("feature", is_point=True, on_dense=True)}
 
-    def _resize(self, capacity: int) -> None:
-        if self.cnt[layout.SET] > layout.UNIT_SIMPLEX:
-            self.old = resized(self.old, capacity)
 
-    _apart = (*Run._apart, "_data", "old")
+class Passes:
+    """A data set whose samples come in passes, each in an order of its own."""
 
-    def _check_arrays(self) -> None:
-        super()._check_arrays()
-        self._data = None
-        self._check_old()
+    def __init__(self, rows: Rows, rng: np.random.Generator):
+        self.rows, self.rng = rows, rng
+        self.order = np.empty(0, dtype=np.int64)
 
-    def _check_old(self) -> None:
-        """The iterate before the last step, on sets of dense atoms; nothing on others."""
-        size = 0 if self.cnt[layout.SET] <= layout.UNIT_SIMPLEX else self.v.size
-        _loaded.array(self, "old", np.float64, (size,), least=-1e250, most=1e250)
-
-    def weighs(self):
-        # What was played before the last step is known by its atom.
-        return weighs_with_atom(self, super().weighs())
-
-    def __getstate__(self) -> dict:
-        state = super().__getstate__()
-        state["_data"] = None  # a data set minimised over is not the model's
-        return state
-
-    def offline(self, rows: Rows) -> None:
-        self._data = rows
-        self._order = np.empty(0, dtype=np.int64)
-
-    def iterate(self, count: int) -> None:
-        """Each pass over the data is in an order of its own."""
-        assert self._data is not None
-        samples = count * self._samples_per_step
+    def play(self, run: Run, samples: int) -> None:
+        """Let a run learn that many samples."""
         while samples > 0:
-            if not self._order.size:
-                self._order = self.rng.permutation(len(self._data[3]))
-            now, self._order = self._order[:samples], self._order[samples:]
-            row, status = self.learn_rows(take(self._data, now), 0, len(now))
+            if not self.order.size:
+                self.order = self.rng.permutation(len(self.rows.y))
+            now, self.order = self.order[:samples], self.order[samples:]
+            row, status = run.learn_rows(take(self.rows, now), 0, len(now))
             if status != layout.OK:
                 raise ValueError(
-                    f"row {now[row]} of X: the derivative of {self.loss} there is not finite, or too large to be summed"
+                    f"row {now[row]} of X: the derivative of {run.loss} there is not finite, or too large to be summed"
                 )
             samples -= len(now)
 
+
+class StreamRun(Run):
+    """A run whose gradient estimate is made of the samples as they come; offline a step takes a batch of them."""
+
+    _own: typing.Any = Previous
+    _kept: typing.ClassVar[dict[str, Kept]] = PREVIOUS
+    _passes: Passes
+
+    def weighs(self):
+        return weighs_with_atom(self, super().weighs())
+
+    def offline(self, rows: Rows) -> None:
+        self._passes = Passes(rows, self.rng)
+
+    def iterate(self, count: int) -> None:
+        self._passes.play(self, count * self._samples_per_step)
+
     @property
     def _samples_per_step(self) -> int:
-        return 1
-
-    def _remember(self) -> None:
-        """By parts: keep the iterate that a step leaves."""
-        if self.cnt[layout.SET] > layout.UNIT_SIMPLEX:
-            self.old[: self.n_features] = self.v[: self.n_features]
+        return self.s.batch_size
 
 
 def weighs_with_atom(run: Run, weighs: np.ndarray) -> np.ndarray:
-    """The features that weigh something, the coordinate of the last step's atom among them."""
-    if run.cnt[layout.SET] <= layout.UNIT_SIMPLEX and run.num[layout.GAMMA] > 0.0 and run.cnt[layout.INDEX] >= 0:
-        weighs[run.cnt[layout.INDEX]] = True
+    """The features that weigh something; what was played before the last step is known by that step's atom."""
+    if run.is_sparse and run.s.gamma > 0.0 and run.s.index >= 0:
+        weighs[run.s.index] = True
     return weighs
 
 
 def take(rows: Rows, order: np.ndarray) -> Rows:
     """The rows of a CSR matrix in another order."""
-    indptr, idx, val, y = rows
-    lengths = np.diff(indptr)[order]
+    lengths = np.diff(rows.indptr)[order]
     new = np.concatenate([[0], np.cumsum(lengths)])
-    where = np.repeat(indptr[order] - new[:-1], lengths) + np.arange(new[-1])
-    return new, idx[where], val[where], y[order]
+    where = np.repeat(rows.indptr[order] - new[:-1], lengths) + np.arange(new[-1])
+    return Rows.of(new, rows.idx[where], rows.val[where], rows.y[order])

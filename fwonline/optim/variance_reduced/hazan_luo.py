@@ -42,7 +42,7 @@ class HazanLuoFW(FiniteSumOptimizer):
     is all samples or more, the exact gradient is taken instead: it costs no more and has no noise.
 
     Online, inside an estimator, the sum is over the last ``memory`` samples: a new one takes the place of the oldest,
-    then ``steps`` steps are taken on the mean loss over those held, k counting on.
+    then ``steps_per_sample`` steps are taken on the mean loss over those held, k counting on.
 
     When to use it: as the plain baseline of the batch methods; :class:`SVRF` needs fewer gradients.
 
@@ -61,7 +61,7 @@ class HazanLuoFW(FiniteSumOptimizer):
         Step sizes; 2 / (k + 1), k = 1, 2, ..., by default.
     memory
         Samples held online, >= 1.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1.
 
     Notes
@@ -94,7 +94,7 @@ class HazanLuoFW(FiniteSumOptimizer):
         diameter: float | None = None,
         schedule: Schedule | None = None,
         memory: int = 1000,
-        steps: int = 1,
+        steps_per_sample: int = 1,
     ):
         if batch_size is not None:
             check_count("batch_size", batch_size)
@@ -102,14 +102,14 @@ class HazanLuoFW(FiniteSumOptimizer):
         check_positive("gradient_bound", gradient_bound)
         check_positive("diameter", diameter)
         check_count("memory", memory)
-        check_count("steps", steps)
+        check_count("steps_per_sample", steps_per_sample)
         self.batch_size = batch_size
         self.lipschitz = lipschitz
         self.gradient_bound = gradient_bound
         self.diameter = diameter
         self.schedule = schedule
         self.memory = memory
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample
 
     @property
     def _needs_lipschitz(self) -> bool:

@@ -53,8 +53,8 @@ class ProjectedSVRG(FiniteSumOptimizer):
 
     with a snapshot :math:`\tilde w` taken anew, at the last iterate, every ``epoch`` steps. Its models have no gap.
 
-    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps`` steps follow each, as with
-    :class:`SVRF`.
+    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps_per_sample`` steps follow
+    each, as with :class:`SVRF`.
 
     When to use it: as a baseline, or where projections are cheap.
 
@@ -71,7 +71,7 @@ class ProjectedSVRG(FiniteSumOptimizer):
         squared norm of a sample.
     memory
         Samples held online, >= 1.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1.
 
     Notes
@@ -106,7 +106,7 @@ class ProjectedSVRG(FiniteSumOptimizer):
         epoch: int | None = None,
         lipschitz: float | None = None,
         memory: int = 1000,
-        steps: int = 1,
+        steps_per_sample: int = 1,
     ):
         check_positive("step", step)
         check_positive("lipschitz", lipschitz)
@@ -114,13 +114,13 @@ class ProjectedSVRG(FiniteSumOptimizer):
         if epoch is not None:
             check_count("epoch", epoch)
         check_count("memory", memory)
-        check_count("steps", steps)
+        check_count("steps_per_sample", steps_per_sample)
         self.step = step
         self.batch_size = batch_size
         self.epoch = epoch
         self.lipschitz = lipschitz
         self.memory = memory
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample
 
     @property
     def _needs_lipschitz(self) -> bool:

@@ -60,8 +60,8 @@ class SCGS(FiniteSumOptimizer):
     :math:`\eta_k = L D^2 / (k (k + 1))` and :math:`B_k = \sigma^2 (k + 2)^3 / (L D)^2`, all samples where that is more.
     The model is :math:`y_k`.
 
-    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps`` steps follow each, k
-    counting on.
+    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps_per_sample`` steps follow
+    each, k counting on.
 
     When to use it: where gradients are dear and linear minimisations cheap.
 
@@ -82,7 +82,7 @@ class SCGS(FiniteSumOptimizer):
         Linear minimisations of CndG at most, >= 1; None for as many as eta_k takes.
     memory
         Samples held online, >= 1.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1.
 
     Notes
@@ -120,7 +120,7 @@ class SCGS(FiniteSumOptimizer):
         diameter: float | None = None,
         inner_steps: int | None = None,
         memory: int = 1000,
-        steps: int = 1,
+        steps_per_sample: int = 1,
     ):
         for name, count in (("batch_size", batch_size), ("inner_steps", inner_steps)):
             if count is not None:
@@ -133,7 +133,7 @@ class SCGS(FiniteSumOptimizer):
         ):
             check_positive(name, value)
         check_count("memory", memory)
-        check_count("steps", steps)
+        check_count("steps_per_sample", steps_per_sample)
         self.batch_size = batch_size
         self.lipschitz = lipschitz
         self.sigma = sigma
@@ -141,4 +141,4 @@ class SCGS(FiniteSumOptimizer):
         self.diameter = diameter
         self.inner_steps = inner_steps
         self.memory = memory
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample

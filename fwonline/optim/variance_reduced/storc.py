@@ -98,8 +98,8 @@ class STORC(FiniteSumOptimizer):
     the first gradient asks for, or ``x0``. With the epochs of cases (a) and (b) a result is reached after 6, 14, 26,
     42, 65, ... steps.
 
-    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps`` steps follow each; samples
-    that come and go within an epoch join and leave the snapshot, so that the estimate stays unbiased.
+    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps_per_sample`` steps follow
+    each; samples that come and go within an epoch join and leave the snapshot, so that the estimate stays unbiased.
 
     When to use it: large data sets, cheap linear minimisations, high precision.
 
@@ -124,7 +124,7 @@ class STORC(FiniteSumOptimizer):
         Linear minimisations of CndG at most, >= 1; None for as many as eta takes.
     memory
         Samples held online, >= 1.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1.
 
     Notes
@@ -164,7 +164,7 @@ class STORC(FiniteSumOptimizer):
         diameter: float | None = None,
         inner_steps: int | None = None,
         memory: int = 1000,
-        steps: int = 1,
+        steps_per_sample: int = 1,
     ):
         for name, count in (("batch_size", batch_size), ("epoch", epoch), ("inner_steps", inner_steps)):
             if count is not None:
@@ -177,7 +177,7 @@ class STORC(FiniteSumOptimizer):
         ):
             check_positive(name, value)
         check_count("memory", memory)
-        check_count("steps", steps)
+        check_count("steps_per_sample", steps_per_sample)
         self.strong_convexity = strong_convexity
         self.interior = interior
         self.batch_size = batch_size
@@ -187,4 +187,4 @@ class STORC(FiniteSumOptimizer):
         self.diameter = diameter
         self.inner_steps = inner_steps
         self.memory = memory
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample

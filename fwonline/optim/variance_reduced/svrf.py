@@ -52,11 +52,12 @@ class SVRF(FiniteSumOptimizer):
     The derivatives at the snapshot are kept, one number a sample (for each class), so a step takes m_k derivatives, not
     2 m_k. Where m_k is all samples or more, the exact gradient is taken: it costs no more and has no noise.
 
-    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps`` steps follow each. The
-    estimate stays unbiased within an epoch while samples change: one that comes in joins the snapshot with the
-    derivative it was played with, one that goes takes its own away. The model then changes where an epoch ends, ever
-    more rarely with the theorem's epochs; one ``epoch`` for all keeps the pauses short, at a loss of accuracy where the
-    stream does not drift (phishing, l1 ball of radius 10: log loss 0.345 with the theorem's, 0.391 with ``epoch=20``).
+    Online, inside an estimator, the sum is over the last ``memory`` samples, and ``steps_per_sample`` steps follow
+    each. The estimate stays unbiased within an epoch while samples change: one that comes in joins the snapshot with
+    the derivative it was played with, one that goes takes its own away. The model then changes where an epoch ends,
+    ever more rarely with the theorem's epochs; one ``epoch`` for all keeps the pauses short, at a loss of accuracy
+    where the stream does not drift (phishing, l1 ball of radius 10: log loss 0.345 with the theorem's, 0.391 with
+    ``epoch=20``).
 
     When to use it: large data sets, where a pass is dear and a high precision is asked for.
 
@@ -71,7 +72,7 @@ class SVRF(FiniteSumOptimizer):
         whole one: an epoch forgets all but the snapshot's gradient.
     memory
         Samples held online, >= 1.
-    steps
+    steps_per_sample
         Steps a sample online, >= 1.
 
     Notes
@@ -107,15 +108,15 @@ class SVRF(FiniteSumOptimizer):
         epoch: int | None = None,
         schedule: Schedule | None = None,
         memory: int = 1000,
-        steps: int = 1,
+        steps_per_sample: int = 1,
     ):
         for name, value in (("batch_size", batch_size), ("epoch", epoch)):
             if value is not None:
                 check_count(name, value)
         check_count("memory", memory)
-        check_count("steps", steps)
+        check_count("steps_per_sample", steps_per_sample)
         self.batch_size = batch_size
         self.epoch = epoch
         self.schedule = schedule
         self.memory = memory
-        self.steps = steps
+        self.steps_per_sample = steps_per_sample
