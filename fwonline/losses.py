@@ -31,6 +31,7 @@ formula, so it runs by its own methods.
 
 from __future__ import annotations
 
+import functools
 import math
 import typing
 
@@ -38,9 +39,8 @@ import numba as nb
 import numpy as np
 from river.optim import losses as _river
 
-from fwonline import _loaded
 from fwonline._kernels.entry import call, compiled_function
-from fwonline._kernels.layout import LARGEST, jit
+from fwonline._kernels.layout import jit
 from fwonline._kernels.scores import sigmoid
 from fwonline._kernels.state import Loss
 
@@ -256,10 +256,7 @@ class CompiledLoss:
     """
 
     def __init__(self, value: Callable[[float, float], float], derivative: Callable[[float, float], float]):
-        self._native = []
-        for function in (value, derivative):
-            is_numba = hasattr(function, "py_func")
-            self._native.append(_by_address(function if is_numba else nb.njit(error_model="numpy")(function)))
+        self._native = [_by_address(value), _by_address(derivative)]
         self.value = value
         self.derivative = derivative
 
@@ -274,12 +271,16 @@ class CompiledLoss:
         return self._native[1].ctypes(0.0, 0.0, y_true, y_pred)
 
 
-def _by_address(function: typing.Any) -> typing.Any:
-    @nb.cfunc("f8(f8, f8, f8, f8)", error_model="numpy")
-    def by_address(p, q, y, z):
-        return function(y, z)
+@functools.cache
+def _by_address(function: Callable[[float, float], float]) -> typing.Any:
+    """A function of y and z, to be called by its address; kept for as long as the process lives, as numba's are."""
+    by_two = function if hasattr(function, "py_func") else nb.njit(error_model="numpy")(function)
 
-    return by_address
+    @nb.cfunc("f8(f8, f8, f8, f8)", error_model="numpy")
+    def by_four(p, q, y, z):
+        return by_two(y, z)
+
+    return by_four
 
 
 def compiled(loss: typing.Any) -> Loss | None:
@@ -309,31 +310,6 @@ def check_loss(loss: typing.Any) -> None:
             f"loss must be an object with __call__(y_true, y_pred) and gradient(y_true, y_pred), "
             f"such as river.optim.losses.Squared(); got {loss!r}"
         )
-
-
-def check_loaded(owner: object, name: str) -> None:
-    """See that a loss which came from a file is one that its constructor would make.
-
-    Raises
-    ------
-    CheckpointError
-        Where it is not. Classes that were registered answer for themselves.
-    """
-    loss = getattr(owner, name)
-    cls = type(loss)
-    if cls.__module__.split(".")[0] not in ("river", "fwonline"):
-        check_loss(loss)
-        return
-    _loaded.kind(owner, name, _river.Loss)
-    for parameter, value in vars(loss).items():
-        # A huge weight or width would take derivatives beyond what sums can hold.
-        is_number = isinstance(value, (int, float, np.integer, np.floating))
-        if not (is_number and abs(typing.cast("float", value)) <= LARGEST) and value != {}:  # {}: no weights
-            _loaded.fail(loss, parameter, "a finite number", value)
-    if vars(_loaded.rebuilt(loss)) != vars(loss):
-        _loaded.fail(owner, name, "a loss with its parameters alone", vars(loss))
-    if type(loss) not in _FORMULAS and not isinstance(loss, _river.MultiClassLoss):
-        loss(True, 0.5), loss.gradient(True, 0.5)  # a width of 0 divides
 
 
 Vectorised = typing.Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]
@@ -510,6 +486,11 @@ _FORMULAS: dict[type, _Formula] = {
     SmoothHinge: _Formula(_smooth_hinge, _smooth_hinge_slope, ("width",)),
     NegativeLogReturn: _Formula(_log_return, _log_return_slope, ("floor",), _log_return_curvature),
 }
+
+
+def is_known(loss: typing.Any) -> bool:
+    """Whether a loss is one whose formula is written here, as it is."""
+    return type(loss) in _FORMULAS
 
 
 def is_binary(loss: typing.Any) -> bool:

@@ -9,7 +9,7 @@ import typing
 import numpy as np
 
 from fwonline._kernels import lanczos, partition
-from fwonline._kernels.direct import Direct
+from fwonline._kernels.entry import Direct
 from fwonline.optim.schedules import EXACT, STOCHASTIC, Homotopy, momentum
 
 if typing.TYPE_CHECKING:

@@ -11,7 +11,7 @@ from fwonline import _loaded
 from fwonline._kernels import partition, symmetric
 from fwonline._kernels.lanczos import Space
 from fwonline._kernels.layout import LARGEST
-from fwonline._kernels.room import check_room, longer, wider
+from fwonline._room import check_room, longer, wider
 from fwonline.cluster._rounding import squares
 
 if typing.TYPE_CHECKING:

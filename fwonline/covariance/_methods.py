@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 
 from fwonline import sets
 from fwonline._kernels import lanczos, symmetric
-from fwonline._kernels.direct import Direct
+from fwonline._kernels.entry import Direct
 from fwonline.optim.schedules import EXACT, STOCHASTIC, Homotopy, momentum
 
 if typing.TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from fwonline import _loaded
 from fwonline._kernels import layout, symmetric
 from fwonline._kernels.lanczos import Space
-from fwonline._kernels.room import check_room, longer
+from fwonline._room import check_room, longer
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:

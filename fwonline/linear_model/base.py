@@ -17,6 +17,7 @@ from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
+from fwonline.linear_model.readings import Readings
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.stochastic_pairwise import default_optimizer
 from fwonline.optim.problem.data import as_rows
@@ -25,8 +26,7 @@ from fwonline.sets import ConvexSet, L1Ball
 if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fwonline.optim.runs.protocol import ModelRun as Run
-    from fwonline.optim.runs.run import LastSample
+    from fwonline.optim.runs.model_run import ModelRun as Run
 
 __all__ = ["FWLinear", "final_estimator"]
 
@@ -53,7 +53,7 @@ def label_array(classes: tuple) -> NDArray:
     return natural if natural.ndim == 1 and natural.tolist() == list(classes) else labels
 
 
-class FWLinear(abc.ABC):
+class FWLinear(Readings, abc.ABC):
     """What :class:`FWRegressor` and :class:`FWClassifier` share."""
 
     # What the targets are, and the losses that speak of other ones.
@@ -429,123 +429,6 @@ class FWLinear(abc.ABC):
         """
         models = [self, *others]
         return merged_linear(models, [1] * len(models))
-
-    # --- what the model says of itself ------------------------------------------------------------------------
-
-    @property
-    def weights(self) -> dict:
-        """The weights that are not zero, by feature."""
-        w = self._run.weights
-        names = self._features.names
-        return {names[j]: float(w[j]) for j in np.flatnonzero(w)}
-
-    @property
-    def intercept_(self) -> float:
-        """The intercept; 0.0 without one."""
-        return self._run.s.intercept
-
-    @property
-    def gap(self) -> float:
-        """The Frank-Wolfe gap of the last step by the optimizer's own estimate of the gradient; NaN before the first.
-
-        It is no bound of :attr:`exact_gap`, from either side: the two differ by at most the largest inner product of
-        the estimate's error with a difference of two points of the set, and both fall as the model learns, so that
-        their ratio may stay anything. For an upper estimate see :class:`fwonline.monitors.Gap`.
-
-        Steps keep it at no cost, but for :class:`~fwonline.optim.StochasticPairwiseFW`, whose own quadratic model it is
-        the gap of: O(d) each time it is read.
-        """
-        return self._run.gap
-
-    @property
-    def gap_is_kept(self) -> bool:
-        """Whether reading :attr:`gap` costs nothing."""
-        return self._run.gap_is_kept
-
-    @property
-    def exact_gap(self) -> float | None:
-        """The Frank-Wolfe gap of the mean loss over the samples that the optimizer remembers; None if it keeps none.
-
-        Exact up to rounding, and for a convex loss an upper bound of what is left to gain on these samples. One pass
-        over them.
-        """
-        return self._run.exact_gap()
-
-    def gap_over(self, X: sparse.csr_array, y: NDArray[np.float64]) -> float | None:
-        """The Frank-Wolfe gap of the mean loss over given samples at the present weights; None for no samples.
-
-        Parameters
-        ----------
-        X
-            Samples x features; a column is a position, as in the ``indices`` of :attr:`last_sample`.
-        y
-            Their targets as the optimizer has them, those of :attr:`last_sample`.
-        """
-        return self._run.gap_over(X, y)
-
-    @property
-    def n_remembered(self) -> int:
-        """Samples that the optimizer holds at present: what :attr:`exact_gap` passes over."""
-        return self._run.n_remembered
-
-    @property
-    def n_features(self) -> int:
-        """Features known."""
-        return self._run.n_features
-
-    @property
-    def n_samples(self) -> int:
-        """Samples learned, by this model and those it was merged of."""
-        return int(self._run.s.seen) + self._n_merged
-
-    @property
-    def cumulative_loss(self) -> float:
-        """Sum of the losses of all predictions made before learning: divided by ``n_samples``, the progressive loss."""
-        return self._run.s.loss_sum
-
-    @property
-    def violation(self) -> float:
-        """How far the weights lie outside the constraint, as the set measures it; 0.0 inside."""
-        w = self._run.point
-        return float(self.constraint.violation(w)) if w.size and self.n_samples else 0.0
-
-    @property
-    def last_sample(self) -> LastSample | None:
-        """The sample learned last, as the optimizer saw it, with the prediction and loss before learning it."""
-        return self._run.last_sample
-
-    @property
-    def last_names(self) -> list | None:
-        """The features' names of the sample learned last, where ``max_names`` lets others take their positions."""
-        sample = None if self.max_names is None else self.last_sample
-        return None if sample is None else [self._features.names[j] for j in sample.indices.tolist()]
-
-    def last_bytes(self) -> tuple[bytes, bytes, float] | None:
-        """The sample learned last in the form that is quickest to keep; None where :attr:`last_sample` is None.
-
-        The bytes of its positions (``uint32``), those of its values (``float64``) and its target.
-        """
-        return self._run.last_bytes()
-
-    def debug_one(self, x: dict) -> str:
-        """A table of what each feature adds to the raw prediction."""
-        idx, val = self._features.known(x)
-        w = self._run.weights
-        parts = sorted(
-            ((str(self._features.names[j]), v, w[j], v * w[j]) for j, v in zip(idx, val, strict=True)),
-            key=lambda part: -abs(part[3]),
-        )
-        if self.intercept:
-            parts.append(("intercept", 1.0, self.intercept_, self.intercept_))
-        if not parts:
-            return "no feature of this sample has been seen"
-        return river_utils.pretty.print_table(
-            headers=["Name", "Value", "Weight", "Contribution"],
-            columns=[
-                [name for name, *_ in parts],
-                *([f"{part[k]:,.5f}" for part in parts] for k in (1, 2, 3)),
-            ],
-        )
 
 
 def seen(rows: CSR) -> CSR:

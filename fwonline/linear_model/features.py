@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fwonline.optim.runs.protocol import ModelRun as Run
+    from fwonline.optim.runs.model_run import ModelRun as Run
 
 __all__ = ["FeatureIndex", "rank_of"]
 

@@ -16,7 +16,7 @@ from fwonline._kernels.state import Rows
 from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.score_loss import ScalarLoss
-from fwonline.optim.runs.run import State
+from fwonline.optim.runs.model_run import State
 from fwonline.optim.schedules import Schedule
 
 if typing.TYPE_CHECKING:
@@ -25,7 +25,7 @@ if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fwonline.optim.runs.method import Method
-    from fwonline.optim.runs.protocol import ModelRun
+    from fwonline.optim.runs.model_run import ModelRun
 
 __all__ = ["Optimizer", "State"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from fwonline import _loaded, sets
 from fwonline._kernels import lowrank
-from fwonline._kernels.direct import Direct
-from fwonline._kernels.room import check_room, longer, wider
+from fwonline._kernels.entry import Direct
+from fwonline._room import check_room, longer, wider
 from fwonline.optim.schedules import STOCHASTIC, momentum
 from fwonline.reco._base import MOST_RADIUS, Iterate
 from fwonline.reco._lmo import Oracle

@@ -9,9 +9,9 @@ import numpy as np
 
 from fwonline import _loaded, sets
 from fwonline._kernels import lowrank
-from fwonline._kernels.direct import Direct
+from fwonline._kernels.entry import Direct
 from fwonline._kernels.layout import LARGEST
-from fwonline._kernels.room import longer, wider
+from fwonline._room import longer, wider
 from fwonline.optim.schedules import EXACT
 from fwonline.reco._base import Iterate
 from fwonline.reco._lmo import Oracle

@@ -9,7 +9,7 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import lowrank
-from fwonline._kernels.direct import Direct
+from fwonline._kernels.entry import Direct
 from fwonline._kernels.lanczos import Space
 
 if typing.TYPE_CHECKING:

@@ -8,9 +8,9 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import lowrank
-from fwonline._kernels.direct import Direct
+from fwonline._kernels.entry import Direct
 from fwonline._kernels.layout import LARGEST
-from fwonline._kernels.room import longer
+from fwonline._room import longer
 
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

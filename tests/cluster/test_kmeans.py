@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from river import checks
 
+from fwonline import _room as room
 from fwonline import cluster, datasets
-from fwonline._kernels import room
 from fwonline.checkpoint import codec
 from fwonline.cluster import _methods, _rounding
 from fwonline.exceptions import CheckpointError, SampleError

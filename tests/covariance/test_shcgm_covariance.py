@@ -10,7 +10,7 @@ import pytest
 from river import base, checks, covariance, preprocessing
 from support.literal_covariance import project_l1, project_spectrahedron, running_mean, shcgm
 
-from fwonline._kernels import room
+from fwonline import _room as room
 from fwonline.checkpoint import codec
 from fwonline.covariance import SHCGMCovariance
 from fwonline.datasets import BlockCovariance

@@ -12,8 +12,9 @@ from river import base, checks, metrics
 from river.checks import common
 from river.reco.base import Ranker
 
+from fwonline import _room as room
 from fwonline import datasets, reco
-from fwonline._kernels import lowrank, room
+from fwonline._kernels import lowrank
 from fwonline._kernels.lanczos import Space
 from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fwonline import _room as room
 from fwonline import cluster, datasets, reco, sets
-from fwonline._kernels import room
 from fwonline.checkpoint import codec
 from fwonline.loop import merge
 from fwonline.reco import _factored

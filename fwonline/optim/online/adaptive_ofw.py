@@ -11,9 +11,10 @@ from fwonline._kernels import coordinates, memory, steps
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import OK, fast_jit, jit, part
 from fwonline.optim.base import Optimizer, check_count
-from fwonline.optim.runs import checks, regret
+from fwonline.optim.online import regret
+from fwonline.optim.runs import checks
+from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import RegretMethod, SumRun, distance_sq, move_towards
-from fwonline.optim.runs.run import Kept
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Schedule, ShortStep
 

@@ -12,9 +12,10 @@ from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import GENERIC, OK, jit, part
 from fwonline._kernels.pairwise import list_coordinate
 from fwonline.optim.base import Optimizer, check_count, check_exponent
-from fwonline.optim.runs import checks, regret
+from fwonline.optim.online import regret
+from fwonline.optim.runs import checks
+from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import RegretMethod, SumRun
-from fwonline.optim.runs.run import Kept
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Power, Schedule
 

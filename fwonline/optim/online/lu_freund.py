@@ -13,9 +13,9 @@ from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import L2, NEED_POOL, OK, jit, part
 from fwonline.optim.base import Optimizer, check_count, check_memory
+from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun, fitted, move_towards
-from fwonline.optim.runs.run import Kept
 from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["LuFreundFW"]

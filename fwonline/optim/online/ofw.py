@@ -15,9 +15,10 @@ from fwonline._kernels.state import HELD, Memory
 from fwonline._kernels.steps import is_sparse
 from fwonline.optim.base import Optimizer, check_count, check_exponent
 from fwonline.optim.online.one_sample import OneSampleMethod, add_recursive
+from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import SumRun
-from fwonline.optim.runs.run import Kept, resized
+from fwonline.optim.runs.model_run import resized
 from fwonline.optim.runs.stream_run import PREVIOUS, Passes, weighs_with_atom
 from fwonline.optim.schedules import Power, Schedule
 

@@ -14,8 +14,8 @@ from fwonline._kernels.layout import OK, jit, part
 from fwonline._kernels.projections import project_after
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.runs import checks
+from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import Method, SumRun
-from fwonline.optim.runs.run import Kept
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Power, Schedule
 

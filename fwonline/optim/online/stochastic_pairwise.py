@@ -27,9 +27,9 @@ from fwonline._kernels.layout import (
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.one_sample import OneSampleFW
 from fwonline.optim.runs import checks
+from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.native import region_of
-from fwonline.optim.runs.run import Kept
 from fwonline.optim.schedules import Power, Schedule
 
 if typing.TYPE_CHECKING:

@@ -13,16 +13,16 @@ from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout
 from fwonline._kernels.coordinates import sparse_dot
 from fwonline.exceptions import SampleError
-from fwonline.optim.base import Optimizer, State
+from fwonline.optim.base import Optimizer
 from fwonline.optim.problem.score_loss import ScalarLoss
+from fwonline.optim.runs import checks
 from fwonline.optim.runs.batch_state import COUNTS, FLOATS, Features, Incoming, Scalars
 from fwonline.optim.runs.method import HUGE
+from fwonline.optim.runs.model_run import ModelRun, resized
 from fwonline.optim.runs.ring import Ring
-from fwonline.optim.runs.run import LastSample, resized
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy import sparse
 
     from fwonline.optim.problem.score_loss import ScoreLoss
 
@@ -38,7 +38,7 @@ _SOLID_BY_KIND = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 _LARGEST_SET = 1e150
 
 
-class BatchRun(abc.ABC):
+class BatchRun(ModelRun, abc.ABC):
     """A run over a ring of the last samples, or offline over a data set.
 
     Parameters
@@ -119,10 +119,6 @@ class BatchRun(abc.ABC):
         """What is held beyond the iterate and the samples follows features that are given up."""
 
     # --- features -----------------------------------------------------------------------------------------------
-
-    @property
-    def n_features(self) -> int:
-        return self.s.d
 
     @property
     def x(self) -> Array:
@@ -239,11 +235,6 @@ class BatchRun(abc.ABC):
             self._last = idx[where].copy(), val[where].copy()
         return row, status
 
-    def forget_last(self) -> None:
-        """A sample that was refused has overwritten the buffers."""
-        if self._last is None:
-            self._last = ()
-
     def _learn(self, idx: NDArray[np.uint32], val: Array, y: float) -> int:
         self._check_dimension()
         status = self._status(val, y)
@@ -318,23 +309,6 @@ class BatchRun(abc.ABC):
         return w * (radius / size) if size > radius or (on_simplex and size > 0.0) else w
 
     @property
-    def point(self) -> Array:
-        """The iterate as a point of the set: with its start where the set knows features that no sample has shown."""
-        return self._whole(self.weights)
-
-    def _whole(self, w: Array) -> Array:
-        if self.fixed_dimension is None or w.size >= self.fixed_dimension:
-            return w
-        whole = self.constraint.initial_point().ravel()
-        whole[: w.size] = w
-        return whole
-
-    @property
-    def gap(self) -> float:
-        """The Frank-Wolfe gap of the last step by the optimizer's estimate of the gradient, no bound; NaN before it."""
-        return self.s.gap
-
-    @property
     def gamma(self) -> float:
         """The last step's size."""
         return self.s.gamma
@@ -359,36 +333,8 @@ class BatchRun(abc.ABC):
         """Samples held, over which ``exact_gap`` passes."""
         return self.ring.live
 
-    @property
-    def last_sample(self) -> LastSample | None:
-        s, row = self.s, self.row
-        last = (row.idx[: row.indptr[1]], row.val[: row.indptr[1]]) if self._last is None else self._last
-        if not s.seen or not last:
-            return None
-        return LastSample(last[0], last[1], s.target, s.prediction, s.loss, s.d)
-
-    def last_bytes(self) -> tuple[bytes, bytes, float] | None:
-        """The last sample's positions, values and target: quick to take and to keep."""
-        sample = self.last_sample
-        return None if sample is None else (sample.indices.tobytes(), sample.values.tobytes(), sample.y)
-
-    def gap_along(self, gradient: Array) -> float:
-        """The largest <gradient, w - s> over the points s of the set; infinite for a gradient that is not finite."""
-        if not gradient.size:
-            return 0.0
-        if not np.isfinite(gradient).all():
-            return math.inf
-        w = self.point
-        whole = resized(gradient, w.size)
-        return float(whole @ w - self.constraint.lmo(whole).dot(whole))
-
-    def gap_over(self, X: sparse.csr_array, y: Array) -> float | None:
-        """The Frank-Wolfe gap of the mean loss over given samples, columns being positions of features."""
-        if not len(y):
-            return None
-        z = X @ self.weights + self.s.intercept
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.gap_along(X.T @ self.score_loss.derivative(y, z) / len(y))
+    def _slopes(self, y: Array, z: Array) -> Array:
+        return self.score_loss.derivative(y, z)
 
     # --- offline ------------------------------------------------------------------------------------------------
 
@@ -404,10 +350,6 @@ class BatchRun(abc.ABC):
         """Take ``count`` steps."""
         for _ in range(count):
             self.step()
-
-    def progress(self) -> State:
-        """What a callback of ``minimize`` sees."""
-        return State(self.s.t, self.gap, self.s.n_gradients, self.s.n_lmo, self)
 
     def note(self, gap: float, gamma: float) -> None:
         """Keep what monitors read of a step."""
@@ -430,19 +372,16 @@ class BatchRun(abc.ABC):
             "last": () if sample is None else (sample.indices, sample.values),
         }
 
-    def __setstate__(self, state: dict) -> None:
-        try:
-            for name in self._saved:
-                setattr(self, name, state[name])
-            self.s = Scalars()
-            for name in (*COUNTS, "fit_intercept"):
-                setattr(self.s, name, int(state["scalars"][name]))
-            for name in FLOATS:
-                setattr(self.s, name, float(state["scalars"][name]))
-            self.v, self.rank = np.array(state["v"]), np.array(state["rank"])
-            self._last = state["last"]
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"the saved state of a {type(self).__name__} does not fit: {error}") from error
+    def _restore(self, state: dict) -> None:
+        for name in self._saved:
+            setattr(self, name, state[name])
+        self.s = Scalars()
+        for name in (*COUNTS, "fit_intercept"):
+            setattr(self.s, name, int(state["scalars"][name]))
+        for name in FLOATS:
+            setattr(self.s, name, float(state["scalars"][name]))
+        self.v, self.rank = np.array(state["v"]), np.array(state["rank"])
+        self._last = state["last"]
         self.row = Incoming(np.zeros(2, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(1))
         self.reserve(64)
         self._prepare()
@@ -463,7 +402,7 @@ class BatchRun(abc.ABC):
         """See that a run from a file is one that a stream could have made."""
         _loaded.kind(self, "constraint", sets.ConvexSet)._check_loaded()
         _loaded.kind(self, "optimizer", Optimizer)._check_loaded()
-        losses.check_loaded(self, "loss")
+        checks.check_loss(self, "loss")
         size = self.constraint._scale(self.constraint.shape or (max(1, self.n_features),))
         _loaded.require(self, "constraint", size <= _LARGEST_SET, f"a set of points of at most {_LARGEST_SET:g}")
         _loaded.generator(self, "rng")

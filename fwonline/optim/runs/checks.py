@@ -7,6 +7,7 @@ import math
 import typing
 
 import numpy as np
+from river.optim import losses as _river
 
 from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout, steps
@@ -14,10 +15,8 @@ from fwonline._kernels import layout, steps
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fwonline.optim.base import Optimizer
-    from fwonline.optim.runs.run import Kept, Run
 
-__all__ = ["HUGE", "bounded", "check_listed", "check_point", "check_run", "like", "small", "vector"]
+__all__ = ["HUGE", "bounded", "check_listed", "check_loss", "check_point", "check_run", "like", "small", "vector"]
 
 # Beyond what sums of refusable samples can reach, and far from where products of two overflow.
 HUGE = 1e250
@@ -30,12 +29,12 @@ _LEAST_CURVATURE = 1e-100
 _ANY_NUMBER = ("gap", "loss", "loss_sum")
 
 
-def small(optimizer: Optimizer) -> Optimizer:
+def small(optimizer: typing.Any) -> typing.Any:
     """The same parameters, but for a memory of few samples: to be looked at, not to learn."""
     small = copy.copy(optimizer)
     vars(small).pop("_run", None)
     if getattr(small, "memory", None) is not None:
-        small.memory = min(small.memory, 8)  # type: ignore[attr-defined]
+        small.memory = min(small.memory, 8)
     return small
 
 
@@ -48,7 +47,7 @@ def vector(value: typing.Any, dtype: typing.Any, size: int | None = None, own: b
     return value.copy() if own else value
 
 
-def like(value: typing.Any, kept: Kept) -> NDArray:
+def like(value: typing.Any, kept: typing.Any) -> NDArray:
     """A saved array of an algorithm's own, of the form that it has there."""
     empty = kept.empty()
     if not isinstance(value, np.ndarray) or value.dtype != empty.dtype or value.ndim != empty.ndim:
@@ -58,19 +57,44 @@ def like(value: typing.Any, kept: Kept) -> NDArray:
     return np.array(value)
 
 
-def bounded(run: Run, name: str, least: float, most: float) -> None:
+def bounded(run: typing.Any, name: str, least: float, most: float) -> None:
     """A scalar lies in an interval."""
     _loaded.require(run, name, least <= getattr(run.s, name) <= most, f"a number from {least:g} to {most:g}")
 
 
-def check_run(run: Run) -> None:
+def check_loss(owner: object, name: str) -> None:
+    """See that a loss which came from a file is one that its constructor would make.
+
+    Raises
+    ------
+    CheckpointError
+        Where it is not. Classes that were registered answer for themselves.
+    """
+    loss = getattr(owner, name)
+    cls = type(loss)
+    if cls.__module__.split(".")[0] not in ("river", "fwonline"):
+        losses.check_loss(loss)
+        return
+    _loaded.kind(owner, name, _river.Loss)
+    for parameter, value in vars(loss).items():
+        # A huge weight or width would take derivatives beyond what sums can hold.
+        is_number = isinstance(value, (int, float, np.integer, np.floating))
+        if not (is_number and abs(typing.cast("float", value)) <= layout.LARGEST) and value != {}:  # {}: no weights
+            _loaded.fail(loss, parameter, "a finite number", value)
+    if vars(_loaded.rebuilt(loss)) != vars(loss):
+        _loaded.fail(owner, name, "a loss with its parameters alone", vars(loss))
+    if not losses.is_known(loss) and not isinstance(loss, _river.MultiClassLoss):
+        loss(True, 0.5), loss.gradient(True, 0.5)  # a width of 0 divides
+
+
+def check_run(run: typing.Any) -> None:
     """See that the parts of a run fit each other and its parameters."""
     constraint = _loaded.kind(run, "constraint", sets.ConvexSet)
     constraint._check_loaded()
     from fwonline.optim.base import Optimizer  # which starts runs
 
     _loaded.kind(run, "optimizer", Optimizer)._check_loaded()
-    losses.check_loaded(run, "loss")
+    check_loss(run, "loss")
     d = max(1, run.n_features)
     size = constraint._scale(constraint.shape or (d,))
     _loaded.require(run, "constraint", size <= _LARGEST_SET, f"a set of points of at most {_LARGEST_SET:g}")
@@ -86,7 +110,7 @@ def check_run(run: Run) -> None:
     run._prepare()
 
 
-def _check_scalars(run: Run, fresh: Run) -> None:
+def _check_scalars(run: typing.Any, fresh: typing.Any) -> None:
     """The numbers that parameters decide are those; the others are numbers that a run can have."""
     for name in run._decided:
         setattr(run.s, name, getattr(fresh.s, name))
@@ -109,7 +133,7 @@ def _check_scalars(run: Run, fresh: Run) -> None:
         bounded(run, name, least, most)
 
 
-def _check_arrays(run: Run) -> None:
+def _check_arrays(run: typing.Any) -> None:
     """Each array has the size that the others ask for, and holds what steps may follow or calculate with."""
     s, capacity = run.s, run.it.v.size
     bounded(run, "d", 0, capacity if run.fixed_dimension is None else min(capacity, run.fixed_dimension))
@@ -142,14 +166,14 @@ def _check_arrays(run: Run) -> None:
             _loaded.require(run, name, len(value) == kept.size, f"{kept.size} numbers")
 
 
-def _by_feature(run: Run, name: str, value: NDArray) -> None:
+def _by_feature(run: typing.Any, name: str, value: NDArray) -> None:
     """An entry by feature; where no feature is, all is as a new one finds it."""
     _loaded.require(run, name, len(value) == run.it.v.size, f"{run.it.v.size} numbers")
     _loaded.require(run, name, (np.abs(value) <= HUGE).all(), f"numbers of at most {HUGE:g}")
     _loaded.require(run, name, not value[run.n_features :].any(), "0 where no feature is")
 
 
-def check_listed(run: Run) -> None:
+def check_listed(run: typing.Any) -> None:
     """``active`` lists coordinates, each once, and ``place`` finds them."""
     bounded(run, "nonzeros", 0, run.n_features)
     listed = run.own.active[: run.s.nonzeros]
@@ -161,7 +185,7 @@ def check_listed(run: Run) -> None:
     _loaded.require(run, "active", good, "coordinates, each once")
 
 
-def check_point(run: Run) -> None:
+def check_point(run: typing.Any) -> None:
     """The iterate lies in its set, or has not begun."""
     w = run.s.w_scale * run.it.v[: run.n_features]
     is_start = not w.any() and not (run.s.t or run.s.warm)
@@ -170,7 +194,7 @@ def check_point(run: Run) -> None:
         bounded(run, "w_sq", 0.0, 0.0)
 
 
-def is_point(run: Run, w: NDArray[np.float64]) -> bool:
+def is_point(run: typing.Any, w: NDArray[np.float64]) -> bool:
     """Whether a vector of an entry by feature lies in the set, rounding apart."""
     shape = run.constraint.shape
     if not w.size:

@@ -17,7 +17,6 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fwonline.optim.problem.finite_sum import FiniteSum
-    from fwonline.optim.runs.run import Run
     from fwonline.optim.schedules import Schedule
 
     Array = NDArray[np.float64]
@@ -242,9 +241,7 @@ class Method:
         if run.t > 1:  # the point before the first step is where the run began
             for name in self.held:
                 if (value := getattr(self, name)) is not None:
-                    _loaded.require(
-                        self, name, checks.is_point(typing.cast("Run", run), value), f"a point of {run.constraint}"
-                    )
+                    _loaded.require(self, name, checks.is_point(run, value), f"a point of {run.constraint}")
 
 
 def check_like_iterate(owner: typing.Any, name: str, run: SumRun) -> None:

@@ -8,7 +8,6 @@ object is called back from the same step.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import typing
 
@@ -20,20 +19,19 @@ from fwonline._kernels.state import SCALARS, Draws, Iterate, Memory, Region, Row
 from fwonline._kernels.state import Run as View
 from fwonline.exceptions import SampleError
 from fwonline.optim.runs import checks
+from fwonline.optim.runs.kept import BY_FEATURE, Kept
+from fwonline.optim.runs.model_run import ModelRun, resized
 from fwonline.optim.runs.native import Native
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-    from scipy import sparse
-
-    from fwonline.optim.runs.protocol import ModelRun
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-__all__ = ["Kept", "LastSample", "Run", "State", "resized"]
+__all__ = ["Run"]
 
 # Up to so many features arrays double. Then they are of the second size at once: zeros take no memory before something
 # is written there, and what is that large is never copied when it grows, nor cleared.
@@ -46,69 +44,7 @@ NOISE_BLOCK = 4096
 _SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 
 
-class LastSample(typing.NamedTuple):
-    """The sample learned last, as the optimizer saw it. Arrays are views: copy what is to be kept."""
-
-    indices: NDArray[np.uint32]
-    values: Floats
-    y: float
-    prediction: float
-    loss: float
-    n_features: int
-
-
-@dataclasses.dataclass
-class State:
-    """What a callback of :meth:`Optimizer.minimize` sees.
-
-    Attributes
-    ----------
-    nit
-        Steps taken.
-    gap
-        The Frank-Wolfe gap of the last one by the optimizer's own estimate of the gradient; no bound.
-    n_gradients, n_lmo
-        Derivatives of single samples, and linear minimisations, so far.
-    """
-
-    nit: int
-    gap: float
-    n_gradients: int
-    n_lmo: int
-    _run: ModelRun = dataclasses.field(repr=False)
-
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """A copy of the iterate."""
-        return self._run.weights
-
-
-BY_FEATURE = ("feature", "mark", "list", "place")
-
-
-class Kept(typing.NamedTuple):
-    """What an array of an algorithm's own holds.
-
-    ``by`` is "feature", "sample" or "entry" (of the pool) for one number each; "mark" for 0 or 1 of a feature; "list"
-    for coordinates, each once, and "place" for where in that list each coordinate stands, -1 for nowhere; "fixed" for
-    what never changes its size; anything else for what the algorithm itself resizes and checks.
-    """
-
-    by: str
-    columns: int = 0
-    is_point: bool = False  # of the set, or near it: a feature that weighs something there is not given up
-    on_dense: bool = False  # kept on sets of dense atoms alone
-    follows: bool = False  # in a new feature it is where the iterate starts there
-    size: int = 0
-
-    def empty(self) -> NDArray:
-        dtype = np.int64 if self.by in ("list", "place", "mark") else np.float64
-        if self.by == "matrix":
-            return np.zeros((0, 0))
-        return np.zeros((self.size, self.columns) if self.columns else self.size, dtype)
-
-
-class Run:
+class Run(ModelRun):
     """State and steps shared by all optimizers.
 
     Parameters
@@ -129,8 +65,6 @@ class Run:
     # The scalars that parameters decide, and those that a file may say within bounds.
     _decided: typing.ClassVar[tuple[str, ...]] = ("batch_size", "steps", "crowded")
     _within: typing.ClassVar[dict[str, tuple[float, float]]] = {}
-    # Whether steps keep the gap of their estimate; where not, it is computed when it is asked for.
-    gap_is_kept: typing.ClassVar[bool] = True
     # Whether the best coordinate is looked for by other keys than the set's own.
     _key_kind: int | None = None
     _forms: typing.ClassVar[dict[type, tuple[entry.Form, entry.Form]]] = {}
@@ -149,9 +83,7 @@ class Run:
         )
         # One sample on its way in.
         self.row = Rows.room(64)
-        # The entries of the sample learned last: None where they stand in the buffers, () where a refused one has
-        # overwritten them.
-        self._last: tuple[NDArray[np.uint32], Floats] | tuple[()] | None = None
+        self._last = None
         self.s: typing.Any = by_name(self.state)
         self._prepare()
         s = self.s
@@ -263,12 +195,6 @@ class Run:
         state["last"] = () if sample is None else (sample.indices.copy(), sample.values.copy())
         return state
 
-    def __setstate__(self, state: dict) -> None:
-        try:
-            self._restore(state)
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"the saved state of a {type(self).__name__} does not fit: {error}") from error
-
     def _restore(self, state: dict) -> None:
         for name in ("optimizer", "constraint", "loss", "rng"):
             setattr(self, name, state[name])
@@ -311,10 +237,6 @@ class Run:
 
     def _check_own(self) -> None:
         """What an algorithm's own arrays and scalars ask for beyond what ``_kept`` says."""
-
-    @property
-    def n_features(self) -> int:
-        return self.s.d
 
     def grow(self, ranks: Ints) -> None:
         """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
@@ -410,31 +332,9 @@ class Run:
         return weighs
 
     def take_out(self, gone: Ints) -> Ints:
-        """Give features up, as if no sample had ever shown them; the last ones take their places.
-
-        Every point, every sum and every sample held loses these coordinates, so that all that is left belongs to the
-        problem without them. Predictions stay as they are where the features weigh nothing.
-
-        Parameters
-        ----------
-        gone
-            Positions, in ascending order.
-
-        Returns
-        -------
-        numpy.ndarray
-            The new position of each feature there was, -1 for those that are gone.
-        """
         d = self.n_features
-        left = d - gone.size
-        holes = gone[gone < left]
-        stays = np.ones(gone.size, dtype=bool)
-        stays[gone[gone >= left] - left] = False
-        movers = left + np.flatnonzero(stays)
-        new = np.arange(d)
-        new[gone] = -1
-        new[movers] = holes
-        self.s.d = left
+        new, holes, movers = self._moves(d, gone)
+        self.s.d = left = d - gone.size
         own = [getattr(self.own, name) for name, kept in self._kept.items() if kept.by in ("feature", "mark")]
         for array in (self.it.v, self.it.u, self.it.rank, *own):
             if array.size:
@@ -537,11 +437,6 @@ class Run:
                 f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
             )
 
-    def forget_last(self) -> None:
-        """A sample that was refused has overwritten the buffers."""
-        if self._last is None:
-            self._last = ()
-
     def _provide(self, status: int, need: int) -> None:
         """What a kernel asks for before it goes on."""
         if status == layout.NEED_POOL:
@@ -577,10 +472,6 @@ class Run:
         self.s.warm = 1
         steps.upkeep(self.it, self.state[0], self.region)
 
-    def progress(self) -> State:
-        """What a callback of ``minimize`` sees."""
-        return State(self.s.t, self.gap, self.s.n_gradients, self.s.n_lmo, self)
-
     # --- what is read -----------------------------------------------------------------------------------------
 
     @property
@@ -596,68 +487,5 @@ class Run:
             return w  # bounds hold exactly
         return w * (radius / size) if size > radius or (kind == layout.SIMPLEX and size > 0.0) else w
 
-    @property
-    def gap(self) -> float:
-        """The Frank-Wolfe gap of the last step by the optimizer's estimate of the gradient, no bound; NaN before it."""
-        return self.s.gap
-
-    @property
-    def last_sample(self) -> LastSample | None:
-        row, s = self.row, self.s
-        last = (row.idx[: row.indptr[1]], row.val[: row.indptr[1]]) if self._last is None else self._last
-        if not s.seen or not last:
-            return None
-        return LastSample(*last, s.target, s.prediction, s.loss, s.d)
-
-    def last_bytes(self) -> tuple[bytes, bytes, float] | None:
-        """The last sample's positions, values and target: quick to take and to keep."""
-        if self._last is None and self.s.seen:
-            n = int(self.row.indptr[1])
-            return self.idx_bytes[: 4 * n].tobytes(), self.val_bytes[: 8 * n].tobytes(), float(self.row.y[0])
-        sample = self.last_sample
-        return None if sample is None else (sample.indices.tobytes(), sample.values.tobytes(), sample.y)
-
-    @property
-    def point(self) -> Floats:
-        """The iterate as a point of the set: with its start where the set knows features that no sample has shown."""
-        w, shape = self.weights, self.constraint.shape
-        if shape is None or w.size >= math.prod(shape):
-            return w
-        whole = self.constraint.initial_point().ravel()
-        whole[: w.size] = w
-        return whole
-
-    def gap_along(self, gradient: Floats) -> float:
-        """The largest <gradient, w - s> over the points s of the set; infinite for a gradient that is not finite."""
-        if not gradient.size:
-            return 0.0
-        if not np.isfinite(gradient).all():
-            return math.inf
-        w = self.point
-        whole = resized(gradient, w.size)
-        return float(whole @ w - self.constraint.lmo(whole).dot(whole))
-
-    @property
-    def n_remembered(self) -> int:
-        """Samples held, over which ``exact_gap`` passes."""
-        return 0
-
-    def exact_gap(self) -> float | None:
-        """The Frank-Wolfe gap of the objective over what is remembered; None without a memory."""
-        return None
-
-    def gap_over(self, X: sparse.csr_array, y: Floats) -> float | None:
-        """The Frank-Wolfe gap of the mean loss over given samples, columns being positions of features."""
-        if not len(y):
-            return None
-        z = X @ self.weights + self.s.intercept
-        slopes = losses.vector_loss(self.loss)[1](y, z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.gap_along(X.T @ slopes / len(y))
-
-
-def resized(array: NDArray, capacity: int) -> NDArray:
-    """The array with zeros behind it."""
-    out = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
-    out[: len(array)] = array[:capacity]
-    return out
+    def _slopes(self, y: Floats, z: Floats) -> Floats:
+        return losses.vector_loss(self.loss)[1](y, z)

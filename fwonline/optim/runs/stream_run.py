@@ -8,7 +8,8 @@ import numpy as np
 
 from fwonline._kernels import layout
 from fwonline._kernels.state import Rows
-from fwonline.optim.runs.run import Kept, Run
+from fwonline.optim.runs.kept import Kept
+from fwonline.optim.runs.run import Run
 
 __all__ = ["Passes", "Previous", "StreamRun", "weighs_with_atom"]
 

@@ -5,7 +5,7 @@ import typing
 import numpy as np
 import pytest
 
-from fwonline._kernels.direct import Direct
+from fwonline._kernels.entry import Direct
 from fwonline._kernels.layout import jit
 
 
