@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from tools.compare.names import same_to_rounding
+from tools.compare.names import changed, same_to_rounding
 from tools.compare.worker import REFUSED
 
 if typing.TYPE_CHECKING:
@@ -18,6 +18,7 @@ __all__ = ["ROUNDING", "Case", "compared", "summary"]
 
 #: How far a field named in `SAME_TO_ROUNDING` may be off, as a share of its largest entry.
 ROUNDING = 1e-12
+_VERDICTS = ("equal", "rounding", "differing")
 
 
 @dataclasses.dataclass
@@ -65,15 +66,22 @@ def _case(name: str, fields: list[str], base: Mapping[str, np.ndarray], new: Map
     notes, verdict = [], "equal"
     for field in fields:
         if field not in in_new:
-            notes.append(f"{field}: only in the base tree")
-            verdict = "differing"
+            why = changed(name, field)
+            notes.append(f"{field}: only in the base tree{f': {why}' if why else ''}")
+            verdict = "differing" if why is None else max(verdict, "rounding", key=_VERDICTS.index)
         if field not in in_new or field not in in_base:  # what only the new tree shows is no difference
             continue
         a, b = base[f"{name}|{field}"], new[f"{name}|{field}"]
         if a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes():
             continue
         reason = same_to_rounding(name, field)
-        least = abs(float(base.get(f"{name}|fun", 0.0))) if "gap" in field else 0.0
+        if (why := changed(name, field)) is not None:
+            notes.append(f"{field}: {why}")
+            verdict = max(verdict, "rounding", key=_VERDICTS.index)
+            continue
+        # A gap or a distance of 1e-15 is rounding of numbers of the size of 1.
+        least = 1.0 if any(word in field for word in ("gap", "violation", "infeasibility")) else 0.0
+        least = max(least, abs(float(base.get(f"{name}|fun", 0.0)))) if "gap" in field else least
         if reason is not None and _distance(a, b, least) <= ROUNDING:
             notes.append(f"{field}: {_distance(a, b, least):.1e} off: {reason}")
             verdict = "rounding" if verdict == "equal" else verdict
