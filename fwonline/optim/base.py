@@ -222,7 +222,7 @@ class Optimizer(base.Base):
         tol: float | None,
         measure: Callable[[NDArray[np.float64]], tuple[float, float]],
     ) -> OptimizeResult:
-        """Iterate a run that is ready, over n samples; ``measure`` answers a point's objective and exact gap."""
+        """Iterate a run that is ready, over n samples; ``measure`` returns a point's objective and exact gap."""
         success, message = True, f"took the {steps} steps asked for"
         # With neither a callback nor a tolerance the loop is compiled from end to end.
         chunk = 1 if callback else (steps if tol is None else max(1, min(steps, n)))

@@ -142,7 +142,7 @@ class FrankWolfe(river_optim.base.Optimizer):
         return w
 
     def _admit(self, gradient: dict) -> np.ndarray:
-        """Give positions to new features; answers d over all of them."""
+        """Give positions to new features; return d over all of them."""
         new = [name for name in gradient if name not in self._positions]
         for name in sorted(new, key=lambda name: (type(name).__qualname__, repr(name))):
             self._positions[name] = len(self._names)

@@ -1,6 +1,7 @@
 r"""Step sizes :math:`\gamma_t` of :math:`w_{t+1} = (1 - \gamma_t) w_t + \gamma_t s_t`, none of them to be tuned.
 
-A schedule of one's own subclasses :class:`Schedule` and answers :meth:`Schedule.gamma`; the ones here run compiled.
+A schedule of one's own subclasses :class:`Schedule` and writes :meth:`Schedule.gamma`, which steps call; the ones here
+run compiled.
 """
 
 from __future__ import annotations

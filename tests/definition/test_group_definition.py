@@ -115,7 +115,7 @@ def test_what_a_group_decides_itself_is_not_set():
 
     with pytest.raises(ValueError, match="group: expected a name"):
         KafkaGroupSource("t", group="")
-    with pytest.raises(ValueError, match="client: 'partition_assignment_strategy' is not set here"):
+    with pytest.raises(ValueError, match="client: expected no 'partition_assignment_strategy'"):
         KafkaGroupSource("t", group="g", client={"partition_assignment_strategy": []})
     with pytest.raises(ValueError, match="client: 'group_id' is not set here"):
         KafkaGroupSource("t", group="g", client={"group_id": "other"})

@@ -15,7 +15,11 @@ __all__ = ["SFW"]
 
 @jit
 def iterate(bound, count):
-    """Algorithm 1: ``count`` steps on a memory that holds the whole data set."""
+    """Algorithm 1: ``count`` steps on a memory that holds the whole data set.
+
+    ``it`` is the iterate and the gradient estimate, ``mem`` the samples held, ``s`` the scalars of the run (the atom of
+    the paper is s_t here), as ``_kernels/state.py`` names them.
+    """
     run = opened(bound)
     it, mem, draws, s, region = run.it, run.mem, run.draws, run.state[0], run.problem.region
     for _ in range(count):
@@ -27,14 +31,18 @@ def iterate(bound, count):
 
 @jit
 def learn(bound, bound_rows, first, last):
-    """The same steps as samples come; stops before a row that needs room or randomness, or that is refused."""
+    """The same steps for samples as they come, rows ``first`` to ``last``; returns a status.
+
+    It stops before a row that is refused, or that needs room in the memory (NEED_POOL) or random numbers, of which
+    nothing has changed yet: the caller provides them and enters again at that row, which ``s.seen`` tells.
+    """
     run, rows = opened(bound), opened(bound_rows)
     it, mem, draws, s, region = run.it, run.mem, run.draws, run.state[0], run.problem.region
     for i in range(first, last):
         seen = memory.look(it, s, run.problem, rows, i)
         if seen.status != OK:
             return seen.status
-        status = memory.is_ready(s, draws.noise, s.steps * s.batch_size)
+        status = memory.is_ready(s, draws.noise, s.steps * s.batch_size)  # that many random numbers
         if status != OK:
             return status
         x = memory.row_at(rows, i)
@@ -47,7 +55,8 @@ def learn(bound, bound_rows, first, last):
         for k in range(s.steps):
             size = min(s.batch_size, s.live)
             if k > 0 or size > 1:
-                # The newest one is in the first batch; its derivative is that of this very iterate.
+                # The newest one is the first of the first batch. Its derivative is that of this very iterate: it is
+                # not computed again. The others' become the new ones with weight 1.
                 memory.draw_batch(mem, draws, s, size, newest if k == 0 else -1)
                 memory.renew_batch(run, 1 if k == 0 else 0, size, 1.0)
             memory.bound_rounding(it, mem, s, region)
@@ -103,19 +112,21 @@ class SFW(Optimizer):
 
     Notes
     -----
-    Cost of a step: the non-zeros of the samples it touches, plus the scan of d / 65536 maxima, on the l1 ball and
-    the simplices; O(d) more on sets of dense atoms. Memory: the samples held.
+    Cost of a step: the non-zeros of the samples it touches, and, on the l1 ball and the simplices, the search for the
+    largest entry of r among d / 65536 bounds of parts of it; O(d) more on sets whose atoms are dense vectors, such as
+    the l2 ball and boxes. Memory: the samples held.
 
     For a smooth convex f the suboptimality falls like :math:`O(\kappa / t)` in expectation, with
     :math:`\kappa \le n` of equation 34 (Theorem 1). The gap of each step, :math:`\hat g = \langle r, w - s \rangle`
     (equation 31), differs from the Frank-Wolfe gap at the same iterate by at most
     :math:`D_\infty \frac1n \sum_i |\alpha_i - f_i'(\langle x_i, w \rangle)|` (Proposition 1; in expectation
-    :func:`stochastic_gap_bound`). That falls like 1/t, as the gap itself does, so their ratio need not tend to 1: from
-    step 500 to step 50,000 it was 0.13 to 0.22 in the mean (breast cancer, and normal features, in l1 balls). The
-    estimate is no bound.
+    :func:`stochastic_gap_bound`). This difference falls like 1/t, as the gap itself does, so the ratio of the estimate
+    to the gap need not tend to 1: from step 500 to step 50,000 it was 0.13 to 0.22 in the mean (breast cancer, and
+    normal features, in l1 balls). The estimate bounds the gap from neither side.
 
-    Rounding in r is bounded by :math:`5 \cdot 2^{-53} (\max(2^{20}, n) + 2n)` times the largest sum the memory could
-    have given an entry; it is taken anew from the memory before it could exceed that.
+    r is a long sum of additions and removals. Its rounding stays below
+    :math:`5 \cdot 2^{-53} (\max(2^{20}, n) + 2n) \sum_i |\alpha_i| \|x_i\|_\infty`: r is computed anew from the memory
+    before it could exceed that (the header of ``_kernels/memory.py`` derives it).
 
     References
     ----------

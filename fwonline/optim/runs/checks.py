@@ -68,7 +68,7 @@ def check_loss(owner: object, name: str) -> None:
     Raises
     ------
     CheckpointError
-        Where it is not. Classes that were registered answer for themselves.
+        Where it is not. Classes that were registered check themselves.
     """
     loss = getattr(owner, name)
     cls = type(loss)

@@ -15,10 +15,12 @@ __all__ = ["SVRF"]
 
 
 class SVRFMethod(Epochs):
+    """The steps of an epoch; ``Epochs`` takes the snapshots. ``inner`` is x_{k-1}, ``k`` counts from 1 anew."""
+
     optimizer: SVRF
 
     def length(self, run: SumRun) -> int:
-        return self.optimizer.epoch or 2 ** (min(self.t, 48) + 3) - 2  # N_t; no run comes to the 49th
+        return self.optimizer.epoch or 2 ** (min(self.t, 48) + 3) - 2  # N_t; of the 49th epoch no run sees the end
 
     def move(self, run: SumRun) -> tuple[float, float]:
         x, k = self.inner, self.k  # x_{k-1}
@@ -47,7 +49,7 @@ class SVRF(FiniteSumOptimizer):
     :math:`w_0`, the vertex that the first gradient asks for (or ``x0``).
 
     ``gap`` is exact for :math:`w_{t-1}` from the first step of epoch t on (offline; online up to the samples that came
-    and went since), and an estimate after the last one.
+    and went since). After the epoch's last step it is that of the last gradient estimate, at :math:`x_{N_t - 1}`.
 
     The derivatives at the snapshot are kept, one number a sample (for each class), so a step takes m_k derivatives, not
     2 m_k. Where m_k is all samples or more, the exact gradient is taken: it costs no more and has no noise.

@@ -27,15 +27,15 @@ __all__ = ["KafkaGroupSource"]
 # Seconds.
 _COMMIT = 5.0  # one commit
 _COMMIT_TRY = 1.0  # one try of it: a commit that is repeated does no harm
-_REBALANCE = 5.0  # for the group to assign partitions after it refused a commit; then the client is replaced
+_REBALANCE = 5.0  # for the group to assign partitions after they were given up; then the client is replaced
 
 
 class KafkaGroupSource(KafkaReader, GroupSource):
     """The messages of Kafka topics for one worker of a consumer group.
 
     The coordinator, a broker, assigns the partitions. Each worker has a source of its own with the same `group`.
-    The group's committed offsets are the truth about a partition's position, and the metadata committed with each name
-    the state that had learned what came before: see `fwonline.loop.GroupLoop`.
+    The group's committed offsets are the truth about a partition's position. The metadata that are committed with an
+    offset hold the name of the saved state that has learned the messages before it: see `fwonline.loop.GroupLoop`.
 
     Parameters
     ----------
@@ -113,20 +113,22 @@ class KafkaGroupSource(KafkaReader, GroupSource):
             raise ValueError("group: expected a name")
         if "partition_assignment_strategy" in (client or {}):
             # With a strategy that revokes a part only, a worker could not prove that it owns the rest.
-            raise ValueError("client: 'partition_assignment_strategy' is not set here: all is given anew each time")
+            raise ValueError(
+                "client: expected no 'partition_assignment_strategy': a group source chooses its own; leave it out"
+            )
         self.group = group
         self.start = one_of("start", start, "earliest", "latest")
         self.end = one_of("end", end, "never", "latest")
         if co_partitioned and len(set(self.topics)) < len(self.topics):
             raise ValueError(f"topics: expected different ones, found {listed(self.topics)}")
         self.co_partitioned = co_partitioned
-        self._assigned: GroupPartitions = {}  # and sought
-        self._unsought: GroupPartitions = {}  # assigned, but not sought yet
+        self._assigned: GroupPartitions = {}  # assigned, and `seek` was called for them
+        self._unsought: GroupPartitions = {}  # assigned; `seek` has not been called yet
         self._assignment = Assignment()
         self._member: Any = None  # member id and generation to which the partitions were assigned
         self._is_subscribed = False
         self._has_joined = False  # ever
-        self._lost_since = math.inf  # since when the group owes an assignment, after a refused commit
+        self._lost_since = math.inf  # since when an assignment is waited for, after partitions were given up; or inf
         self._incomplete_since = math.inf  # since when only parts of co-partitioned topics are assigned
         self._aligner = TimestampAligner()
         self._transaction: KafkaTransaction | None = None
@@ -191,7 +193,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         batch: dict[Any, list] = {}
         pending = self._assignment.pending
         if pending or (self.co_partitioned and self._aligner.align(self._consumer, self._assigned, self._ends)):
-            # kafka-python looks past what it must not return any more only at the next call.
+            # kafka-python skips buffered messages of paused or revoked partitions in `poll` only, so it is called.
             batch = self._consumer.poll(timeout_ms=0)
         return batch if batch or self._assignment.pending else self._consumer.poll(timeout_ms=1000 * POLL)
 
@@ -263,7 +265,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return PollResult(lost=True, assigned=committed)
 
     def _await_complete(self, assigned: set[Any], partitions: GroupPartitions) -> PollResult:
-        """Wait until all topics of co-partitions are assigned: while partitions are added, one topic is the first."""
+        """Wait until all topics of co-partitions are assigned: partitions are added to one topic after another."""
         now = clock.monotonic()
         self._incomplete_since = min(self._incomplete_since, now)
         if now - self._incomplete_since > self.timeout:
@@ -303,6 +305,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         return super()._permanent(error)
 
     def heartbeat(self) -> bool:
+        """Return whether a rebalance is due; positions then go back to what was taken, so that nothing is skipped."""
         if self._consumer is None:
             return True
         try:
@@ -322,7 +325,8 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         """Raise PartitionsLost unless a commit would be of the generation in which the partitions were assigned.
 
         kafka-python commits as a member of the present generation. If that is a later one, others may have learned from
-        the partitions meanwhile. And there must be one: in a transaction the coordinator takes offsets of no member.
+        the partitions meanwhile. And this worker must be a member: within a transaction the coordinator accepts offsets
+        from those who are not.
         """
         if not self._is_current():
             self._await_assignment()
@@ -357,7 +361,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         for tp in tps:
             self._offsets[tp] = offsets[partition_name(tp)]
             if tp in assigned:  # else there was another rebalance, which the next poll returns
-                # Always: a partition assigned once more keeps the consumer's position, behind messages that were lost.
+                # Even where it is assigned once more: the consumer would go on after messages that were given up.
                 self._consumer.seek(tp, self._offsets[tp])
 
     def position(self, partition: str) -> dict[str, int]:
@@ -384,7 +388,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
             self._transaction.commit(by_tp, self._member)
         except PartitionsLost:
             if self._is_current():
-                # The group has no news. A new membership makes sure that nothing of the transaction can count any
+                # There was no rebalance. A new membership makes sure that nothing of the transaction can count any
                 # more, and returns the committed offsets.
                 self._lose()
                 self._disconnect()
