@@ -167,6 +167,7 @@ class Run(ModelRun):
         self._enter: Callable[..., int] | None = None
         # What a sample is packed into, without a look-up of the array's interface each time.
         self.idx_bytes, self.val_bytes = self.row.idx.data.cast("B"), self.row.val.data.cast("B")
+        self._indptr, self._y = self.row.indptr, self.row.y
 
     def _enterable(self) -> tuple:
         """The arguments of the compiled step, which stay the same until something grows."""
@@ -176,6 +177,7 @@ class Run(ModelRun):
         forms = Run._forms[cls]
         self._entered = (entry.bind(view, forms[0]), entry.bind(self.row, forms[1]), 0, 1)
         self._enter = entry.entry_point(self.optimizer._learn, self._entered)
+        self._calls_python = self.native.calls_python
         return self._entered
 
     def _bound(self, rows: Rows) -> typing.Any:
@@ -388,8 +390,8 @@ class Run(ModelRun):
         It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
         than there is room for: then :meth:`take_out` must make some first.
         """
-        self.row.indptr[1] = n
-        self.row.y[0] = y
+        self._indptr[1] = n
+        self._y[0] = y
         self._last = None
         args = self._entered
         if args is None:
@@ -400,7 +402,7 @@ class Run(ModelRun):
             self._provide(status, n)
             args = self._entered or self._enterable()
             status = self._enter(*args)  # type: ignore[misc]
-        if self.native.failed[0]:
+        if self._calls_python:
             self.native.check()
         return status
 
