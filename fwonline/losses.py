@@ -256,19 +256,22 @@ class CompiledLoss:
     """
 
     def __init__(self, value: Callable[[float, float], float], derivative: Callable[[float, float], float]):
-        self._native = [_by_address(value), _by_address(derivative)]
         self.value = value
         self.derivative = derivative
+        self._loss()  # numba says at once what it cannot compile
+
+    def __deepcopy__(self, memo: dict) -> CompiledLoss:
+        return self  # nothing of it changes, and a copy of a function would be compiled again
 
     def _loss(self) -> Loss:
-        value, derivative = (function.address for function in self._native)
+        value, derivative = _by_address(self.value).address, _by_address(self.derivative).address
         return Loss(value, derivative, compiled_function(_touching, 7).address, 0.0, 0.0, 1)
 
     def __call__(self, y_true: float, y_pred: float) -> float:
-        return self._native[0].ctypes(0.0, 0.0, y_true, y_pred)
+        return _by_address(self.value).ctypes(0.0, 0.0, y_true, y_pred)
 
     def gradient(self, y_true: float, y_pred: float) -> float:
-        return self._native[1].ctypes(0.0, 0.0, y_true, y_pred)
+        return _by_address(self.derivative).ctypes(0.0, 0.0, y_true, y_pred)
 
 
 @functools.cache

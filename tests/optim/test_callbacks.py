@@ -1,10 +1,14 @@
 """Losses, schedules and sets that are Python objects, called back from compiled steps; what they raise is raised."""
 
+import copy
+
 import numpy as np
 import pytest
 
 from fwonline import optim, sets
 from fwonline._kernels import entry
+from fwonline.checkpoint import codec
+from fwonline.exceptions import CheckpointError
 from fwonline.linear_model import FWRegressor
 from fwonline.losses import CompiledLoss
 from fwonline.optim.runs.run import Run
@@ -152,6 +156,29 @@ def test_objects_called_back_take_the_steps_that_compiled_ones_take():
     for model in (by_hand, harmonic):
         model.learn_arrays(X, Y)
     assert by_hand.weights == harmonic.weights
+
+
+def square(y, z):
+    return (z - y) ** 2
+
+
+def slope(y, z):
+    return 2.0 * (z - y)
+
+
+def test_a_model_with_a_loss_of_compiled_functions_is_copied_cloned_and_saved():
+    model = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=10), loss=CompiledLoss(square, slope), seed=0)
+    model.learn_arrays(X[:30], Y[:30])
+    with pytest.raises(CheckpointError, match=r"loss\.value cannot be saved: it is .*function"):
+        codec.dumps(model)
+    codec.register(square), codec.register(slope)
+    copies = copy.deepcopy(model), codec.loads(codec.dumps(model))
+    clone = model.clone()
+    clone.learn_arrays(X[:30], Y[:30])
+    for other in (*copies, clone):
+        other.learn_arrays(X[30:], Y[30:])
+    model.learn_arrays(X[30:], Y[30:])
+    assert all(other.weights == model.weights for other in (*copies, clone))
 
 
 @pytest.mark.parametrize("optimizer", [lambda: optim.SFW(memory=10, batch_size=3), optim.StochasticPairwiseFW])

@@ -80,7 +80,7 @@ def compared(base: Path, new: Path, patterns: list[str], rounds: int, cold: bool
 
 
 class _Process:
-    """A process of a tree that answers with times."""
+    """A process of a tree that times the rows it is asked for."""
 
     def __init__(self, tree: Path) -> None:
         self._process = trees.start(tree, _ASK, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

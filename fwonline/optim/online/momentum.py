@@ -168,7 +168,7 @@ class MomentumFW(Optimizer):
     batch_size
         Samples whose mean gradient makes one step, >= 1; online a step is taken every ``batch_size`` samples.
     schedule
-        Step sizes; ``Harmonic(offset=8)`` by default. :math:`\rho_t` does not hang on it.
+        Step sizes; ``Harmonic(offset=8)`` by default. :math:`\rho_t` does not depend on it.
     memory
         None for the running average of gradients (Mokhtari et al.); a number of samples to hold, >= ``batch_size``, for
         the form with an average in each sample's derivative (Negiar et al., appendix G).

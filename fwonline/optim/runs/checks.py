@@ -75,6 +75,8 @@ def check_loss(owner: object, name: str) -> None:
     if cls.__module__.split(".")[0] not in ("river", "fwonline"):
         losses.check_loss(loss)
         return
+    if isinstance(loss, losses.CompiledLoss):
+        return  # of functions that were registered; what numba cannot compile is refused when the run is prepared
     _loaded.kind(owner, name, _river.Loss)
     for parameter, value in vars(loss).items():
         # A huge weight or width would take derivatives beyond what sums can hold.

@@ -52,7 +52,7 @@ class TimestampAligner:
         self._times.clear()
 
     def note(self, batch: dict[Any, list]) -> None:
-        """Note what a poll returned. After an empty one nobody waits: what is awaited does not come."""
+        """Keep the time of each partition's last message. An empty poll clears them: no partition waits for another."""
         if not batch:
             self.forget()
         for tp, records in batch.items():
