@@ -39,6 +39,7 @@ import numba as nb
 import numpy as np
 from river.optim import losses as _river
 
+from fwonline._checks import check_positive
 from fwonline._kernels.entry import call, compiled_function
 from fwonline._kernels.layout import jit
 from fwonline._kernels.scores import sigmoid
@@ -98,8 +99,7 @@ def _huber_slope(p, q, y, z):
 
 
 def _quantile(p, q, y, z):
-    r = z - y
-    return -p * r if r < 0.0 else (1.0 - p) * r
+    return -p * (z - y) if z - y < 0.0 else (1.0 - p) * (z - y)
 
 
 def _quantile_slope(p, q, y, z):
@@ -163,8 +163,7 @@ def _squared_hinge(p, q, y, z):
 
 
 def _squared_hinge_slope(p, q, y, z):
-    sign = 2.0 * y - 1.0
-    return -2.0 * sign * max(1.0 - sign * z, 0.0)
+    return -2.0 * (2.0 * y - 1.0) * max(1.0 - (2.0 * y - 1.0) * z, 0.0)
 
 
 def _smooth_hinge(p, q, y, z):
@@ -224,6 +223,8 @@ class _Formula(typing.NamedTuple):
     derivative: Callable
     parameters: tuple[str, ...] = ()
     curvature: Callable = _touching
+    # The largest |f'| and the largest f'' in z, of the two parameters; None where there is no bound.
+    bounds: Callable[[float, float], tuple[float | None, float | None]] = lambda p, q: (None, None)
 
 
 @jit
@@ -237,7 +238,28 @@ def _at_each(address, p, q, y, z, out):
         out[i] = call(address, (p, q, y[i], z[i]))
 
 
-class CompiledLoss:
+class _Compiled:
+    """Value and gradient of a loss, scalar or vectorised, by its compiled form."""
+
+    def _native(self) -> Loss:
+        # A subclass that overrides one of its methods still reaches the formula it came from.
+        return _compiled(self, next(_FORMULAS[cls] for cls in type(self).__mro__ if cls in _FORMULAS))
+
+    def _apply(self, which: str, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
+        native = self._native()
+        address = getattr(native, which)
+        if isinstance(y_pred, np.ndarray):
+            return _over(address, native, np.broadcast_to(np.asarray(y_true, dtype=np.float64), y_pred.shape), y_pred)
+        return _at(address, native.p, native.q, float(y_true), float(y_pred))
+
+    def __call__(self, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
+        return self._apply("value", y_true, y_pred)
+
+    def gradient(self, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
+        return self._apply("derivative", y_true, y_pred)
+
+
+class CompiledLoss(_Compiled):
     """A loss of one's own that runs as fast as the library's: two functions that numba compiles.
 
     Parameters
@@ -258,20 +280,14 @@ class CompiledLoss:
     def __init__(self, value: Callable[[float, float], float], derivative: Callable[[float, float], float]):
         self.value = value
         self.derivative = derivative
-        self._loss()  # numba says at once what it cannot compile
+        self._native()  # numba says at once what it cannot compile
 
     def __deepcopy__(self, memo: dict) -> CompiledLoss:
         return self  # nothing of it changes, and a copy of a function would be compiled again
 
-    def _loss(self) -> Loss:
+    def _native(self) -> Loss:
         value, derivative = _by_address(self.value).address, _by_address(self.derivative).address
-        return Loss(value, derivative, compiled_function(_touching, 7).address, 0.0, 0.0, 1)
-
-    def __call__(self, y_true: float, y_pred: float) -> float:
-        return _by_address(self.value).ctypes(0.0, 0.0, y_true, y_pred)
-
-    def gradient(self, y_true: float, y_pred: float) -> float:
-        return _by_address(self.derivative).ctypes(0.0, 0.0, y_true, y_pred)
+        return Loss(value, derivative, curvature_address(), 0.0, 0.0, 1)
 
 
 @functools.cache
@@ -289,21 +305,33 @@ def _by_address(function: Callable[[float, float], float]) -> typing.Any:
 def compiled(loss: typing.Any) -> Loss | None:
     """What kernels call; None for a loss that is a Python object alone."""
     if isinstance(loss, CompiledLoss):
-        return loss._loss()
-    return _compiled(loss, type(loss))
+        return loss._native()
+    return _compiled(loss, _FORMULAS[type(loss)]) if is_known(loss) else None
 
 
-def _compiled(loss: typing.Any, cls: type) -> Loss | None:
-    if (formula := _FORMULAS.get(cls)) is None:
-        return None
-    p, q = ([float(getattr(loss, name)) for name in formula.parameters] + [0.0, 0.0])[:2]
+def _compiled(loss: typing.Any, formula: _Formula) -> Loss:
+    p, q = _parameters(loss, formula)
     value, derivative = (compiled_function(f, 4).address for f in formula[:2])
-    return Loss(value, derivative, compiled_function(formula.curvature, 7).address, p, q, 1)
+    return Loss(value, derivative, curvature_address(formula.curvature), p, q, 1)
 
 
-def usual_curvature() -> int:
-    """The address of the curvature that a Python loss has."""
-    return compiled_function(_touching, 7).address
+def _parameters(loss: typing.Any, formula: _Formula) -> tuple[float, float]:
+    p, q = ([float(getattr(loss, name)) for name in formula.parameters] + [0.0, 0.0])[:2]
+    return p, q
+
+
+def curvature_address(function: Callable[..., float] = _touching) -> int:
+    """The address of a curvature, by default of the one that a user's own loss has."""
+    return compiled_function(function, 7).address
+
+
+def bounds(loss: typing.Any) -> tuple[float | None, float | None]:
+    """The largest absolute slope of a loss and its smoothness, the largest second derivative, both in the prediction.
+
+    Either is None where there is no bound, or none is known.
+    """
+    formula = _FORMULAS.get(type(loss))
+    return (None, None) if formula is None else formula.bounds(*_parameters(loss, formula))
 
 
 def check_loss(loss: typing.Any) -> None:
@@ -346,22 +374,13 @@ def vector_loss(loss: typing.Any) -> tuple[Vectorised, Vectorised]:
     if native is None:
         label = bool if is_binary(loss) else float
 
-        def by_method(method: Callable) -> Vectorised:
-            def function(y, z):
-                pairs = zip(np.ravel(y).tolist(), np.ravel(z).tolist(), strict=True)
-                return np.array([float(method(label(a), b)) for a, b in pairs])
+        def one_by_one(method: Callable, y: Floats, z: Floats) -> Floats:
+            pairs = zip(np.ravel(y).tolist(), np.ravel(z).tolist(), strict=True)
+            return np.array([float(method(label(a), b)) for a, b in pairs])
 
-            return function
+        return functools.partial(one_by_one, loss), functools.partial(one_by_one, loss.gradient)
 
-        return by_method(loss), by_method(loss.gradient)
-
-    def by_kernel(address: int) -> Vectorised:
-        def function(y, z):
-            return _over(address, native, y, z)
-
-        return function
-
-    return by_kernel(native.value), by_kernel(native.derivative)
+    return functools.partial(_over, native.value, native), functools.partial(_over, native.derivative, native)
 
 
 def _over(address: int, native: Loss, y: typing.Any, z: typing.Any) -> Floats:
@@ -369,30 +388,6 @@ def _over(address: int, native: Loss, y: typing.Any, z: typing.Any) -> Floats:
     out = np.empty(z.size)
     _at_each(address, native.p, native.q, np.ravel(np.asarray(y, dtype=np.float64)), np.ravel(z), out)
     return out
-
-
-class _Compiled:
-    """Value and gradient of a loss of this module, scalar or vectorised, by its compiled form."""
-
-    def _apply(self, which: str, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
-        # A subclass that overrides one of its methods still reaches the formula it came from.
-        native = _compiled(self, next(cls for cls in type(self).__mro__ if cls in _FORMULAS))
-        assert native is not None
-        address = getattr(native, which)
-        if isinstance(y_pred, np.ndarray):
-            return _over(address, native, np.broadcast_to(np.asarray(y_true, dtype=np.float64), y_pred.shape), y_pred)
-        return _at(address, native.p, native.q, float(y_true), float(y_pred))
-
-    def __call__(self, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
-        return self._apply("value", y_true, y_pred)
-
-    def gradient(self, y_true: typing.Any, y_pred: typing.Any) -> typing.Any:
-        return self._apply("derivative", y_true, y_pred)
-
-
-def _positive(name: str, value: float) -> None:
-    if not value > 0 or not math.isfinite(value):
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
 
 
 class EpsilonInsensitive(_Compiled, _river.RegressionLoss):
@@ -413,7 +408,7 @@ class EpsilonInsensitive(_Compiled, _river.RegressionLoss):
     """
 
     def __init__(self, eps: float = 0.1):
-        _positive("eps", eps)
+        check_positive("eps", eps)
         self.eps = eps
 
 
@@ -447,7 +442,7 @@ class SmoothHinge(_Compiled, _river.BinaryLoss):
     """
 
     def __init__(self, width: float = 1.0):
-        _positive("width", width)
+        check_positive("width", width)
         self.width = width
 
 
@@ -470,24 +465,28 @@ class NegativeLogReturn(_Compiled, _river.RegressionLoss):
     """
 
     def __init__(self, floor: float = 0.1):
-        _positive("floor", floor)
+        check_positive("floor", floor)
         self.floor = floor
 
 
 _FORMULAS: dict[type, _Formula] = {
-    _river.Squared: _Formula(_squared, _squared_slope, curvature=_two),
-    _river.Absolute: _Formula(_absolute, _absolute_slope),
-    _river.Huber: _Formula(_huber, _huber_slope, ("epsilon",)),
-    _river.Quantile: _Formula(_quantile, _quantile_slope, ("alpha",)),
+    _river.Squared: _Formula(_squared, _squared_slope, curvature=_two, bounds=lambda p, q: (None, 2.0)),
+    _river.Absolute: _Formula(_absolute, _absolute_slope, bounds=lambda p, q: (1.0, None)),
+    _river.Huber: _Formula(_huber, _huber_slope, ("epsilon",), bounds=lambda p, q: (p, 1.0)),
+    _river.Quantile: _Formula(_quantile, _quantile_slope, ("alpha",), bounds=lambda p, q: (max(p, 1.0 - p), None)),
     _river.Poisson: _Formula(_poisson, _poisson_slope, curvature=_poisson_curvature),
     _river.EpsilonInsensitiveHinge: _Formula(_epsilon_label, _epsilon_label_slope, ("eps",)),
-    _river.Log: _Formula(_log, _log_slope, ("weight_pos", "weight_neg"), _log_curvature),
-    _river.Hinge: _Formula(_hinge, _hinge_slope, ("threshold",)),
-    _river.BinaryFocalLoss: _Formula(_focal, _focal_slope, ("gamma", "beta")),
-    EpsilonInsensitive: _Formula(_epsilon, _epsilon_slope, ("eps",)),
-    SquaredHinge: _Formula(_squared_hinge, _squared_hinge_slope),
-    SmoothHinge: _Formula(_smooth_hinge, _smooth_hinge_slope, ("width",)),
-    NegativeLogReturn: _Formula(_log_return, _log_return_slope, ("floor",), _log_return_curvature),
+    _river.Log: _Formula(
+        _log, _log_slope, ("weight_pos", "weight_neg"), _log_curvature, lambda p, q: (max(p, q), max(p, q) / 4.0)
+    ),
+    _river.Hinge: _Formula(_hinge, _hinge_slope, ("threshold",), bounds=lambda p, q: (1.0, None)),
+    _river.BinaryFocalLoss: _Formula(_focal, _focal_slope, ("gamma", "beta"), bounds=lambda p, q: (1.0, p / 4.0)),
+    EpsilonInsensitive: _Formula(_epsilon, _epsilon_slope, ("eps",), bounds=lambda p, q: (1.0, None)),
+    SquaredHinge: _Formula(_squared_hinge, _squared_hinge_slope, bounds=lambda p, q: (None, 2.0)),
+    SmoothHinge: _Formula(_smooth_hinge, _smooth_hinge_slope, ("width",), bounds=lambda p, q: (1.0, 1.0 / p)),
+    NegativeLogReturn: _Formula(
+        _log_return, _log_return_slope, ("floor",), _log_return_curvature, lambda p, q: (1.0 / p, 1.0 / p**2)
+    ),
 }
 
 
@@ -497,5 +496,5 @@ def is_known(loss: typing.Any) -> bool:
 
 
 def is_binary(loss: typing.Any) -> bool:
-    """Whether a loss speaks of 0/1 labels."""
+    """Whether the targets of a loss are 0/1 labels."""
     return isinstance(loss, _river.BinaryLoss)

@@ -104,5 +104,5 @@ def test_a_subclass_is_not_taken_for_its_parent():
 def test_what_is_no_loss_is_refused():
     with pytest.raises(TypeError, match="gradient"):
         losses.vector_loss(abs)
-    with pytest.raises(ValueError, match="width must be a positive"):
+    with pytest.raises(ValueError, match="width must be a finite number > 0"):
         losses.SmoothHinge(0.0)

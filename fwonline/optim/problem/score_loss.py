@@ -13,30 +13,11 @@ from fwonline import losses
 from fwonline._kernels import scores
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
 __all__ = ["ScalarLoss", "ScoreLoss", "Softmax", "probabilities"]
-
-# The largest |f'| and the largest f'' of each loss in its score, None where there is no bound.
-_BOUNDS: dict[type, Callable[[typing.Any], tuple[float | None, float | None]]] = {
-    _river.Squared: lambda f: (None, 2.0),
-    _river.Absolute: lambda f: (1.0, None),
-    _river.Huber: lambda f: (float(f.epsilon), 1.0),
-    _river.Quantile: lambda f: (max(f.alpha, 1.0 - f.alpha), None),
-    _river.Log: lambda f: (float(max(f.weight_pos, f.weight_neg)), max(f.weight_pos, f.weight_neg) / 4.0),
-    _river.Hinge: lambda f: (1.0, None),
-    _river.BinaryFocalLoss: lambda f: (1.0, f.gamma / 4.0),
-    losses.EpsilonInsensitive: lambda f: (1.0, None),
-    losses.SquaredHinge: lambda f: (None, 2.0),
-    losses.SmoothHinge: lambda f: (1.0, 1.0 / f.width),
-    losses.NegativeLogReturn: lambda f: (1.0 / f.floor, 1.0 / f.floor**2),
-}
-# Convex, too, without such bounds.
-_CONVEX = (_river.Poisson, _river.EpsilonInsensitiveHinge)
 
 
 class ScoreLoss(abc.ABC):
@@ -79,10 +60,8 @@ class ScalarLoss(ScoreLoss):
     def __init__(self, loss: typing.Any):
         self.loss = loss
         self._value, self._derivative = losses.vector_loss(loss)
-        bounds = _BOUNDS.get(type(loss))
-        self.is_known = bounds is not None or type(loss) in _CONVEX
-        if bounds is not None:
-            self.slope, self.curvature = bounds(loss)
+        self.is_known = losses.is_known(loss)
+        self.slope, self.curvature = losses.bounds(loss)
 
     def value(self, y: Array, z: Array) -> Array:
         return self._value(y, z)

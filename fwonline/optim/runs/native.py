@@ -108,7 +108,7 @@ class Native:
         nan = float("nan")
         value = self._address(lambda p, q, y, z: loss(label(y), z), 4, nan)
         derivative = self._address(lambda p, q, y, z: loss.gradient(label(y), z), 4, nan)
-        return Loss(value, derivative, losses.usual_curvature(), 0.0, 0.0, 0)
+        return Loss(value, derivative, losses.curvature_address(), 0.0, 0.0, 0)
 
     def _schedule(self, schedule: Schedule) -> NativeSchedule:
         if (native := schedule._compiled()) is not None:
