@@ -10,7 +10,27 @@ import numpy as np
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_room", "longer", "wider"]
+__all__ = ["WithScratch", "check_room", "longer", "wider"]
+
+
+class WithScratch:
+    """An object with attributes that copies and checkpoints leave out, and that `_make_scratch` makes anew."""
+
+    _scratch: typing.ClassVar[tuple[str, ...]]
+
+    def _check_sizes(self) -> None:
+        """See that arrays from a file have the types and sizes that `_make_scratch` and compiled functions need."""
+
+    def _make_scratch(self) -> None:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in self._scratch}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._check_sizes()
+        self._make_scratch()
 
 
 def check_room(what: str, need: float) -> None:

@@ -11,7 +11,7 @@ from fwonline import _loaded
 from fwonline._kernels import partition, symmetric
 from fwonline._kernels.lanczos import Space
 from fwonline._kernels.layout import LARGEST
-from fwonline._room import check_room, longer, wider
+from fwonline._room import WithScratch, check_room, longer, wider
 from fwonline.cluster._rounding import squares
 
 if typing.TYPE_CHECKING:
@@ -27,11 +27,13 @@ _LEAST_SCALE = 1e-100
 _ROUNDING = 1e-7
 
 
-class Relaxation:
+class Relaxation(WithScratch):
     """min <D, X> over X positive semidefinite of trace k, X 1 = 1, X >= 0, for the squared distances D of points.
 
     X is `x_scale` times the packed x; the estimate of D is `d_scale` times the packed d.
     """
+
+    _scratch = ("g", "space")
 
     def __init__(self, n_clusters: int, seed: int | None) -> None:
         self.n_clusters = n_clusters
@@ -46,9 +48,9 @@ class Relaxation:
         self.products = 0
         self.gap = math.nan
         self.lmo_error = 0.0
-        self._scratch()
+        self._make_scratch()
 
-    def _scratch(self) -> None:
+    def _make_scratch(self) -> None:
         capacity = len(self.points)
         self.g, self.space = np.zeros(self.x.size), Space.of(_BASIS, capacity)
 
@@ -75,7 +77,7 @@ class Relaxation:
         if capacity > held:
             self.x, self.d = longer(self.x, size), longer(self.d, size)
             self.sums, self.v = longer(self.sums, capacity), longer(self.v, capacity)
-            self._scratch()
+            self._make_scratch()
 
     def put(self, point: NDArray[np.float64], place: int) -> None:
         """Put a point, all its features, at the end or in the place of another.
@@ -178,16 +180,7 @@ class Relaxation:
 
     # --- checkpoints ---
 
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        self._check_sizes()
-        self._scratch()
-
     def _check_sizes(self) -> None:
-        """See that the arrays are as long as compiled functions and scratch take for granted."""
         capacity = len(_loaded.array(self, "points", np.float64, (None, None), least=-LARGEST, most=LARGEST))
         _loaded.count(self, "n", 0, capacity)
         for name in ("x", "d"):
@@ -229,6 +222,3 @@ class Relaxation:
         partition.times(self.x, n, np.ones((n, 1)), sums)
         apart = np.abs(scale * sums[:, 0] - self.sums[:n]).max()
         _loaded.require(self, "sums", apart <= _ROUNDING * clusters * n, "the sums of the rows of x")
-
-
-_SCRATCH = ("g", "space")

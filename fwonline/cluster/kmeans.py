@@ -16,7 +16,6 @@ from fwonline._checks import check_choice, check_count, check_positive
 from fwonline._kernels.layout import LARGEST
 from fwonline._merging import check_alike
 from fwonline.cluster import _rounding
-from fwonline.cluster._merging import pooled
 from fwonline.cluster._methods import METHODS
 from fwonline.cluster._relaxation import Relaxation
 from fwonline.exceptions import SampleError
@@ -28,6 +27,9 @@ if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["SHCGMKMeans"]
+
+# What numpy's sampler takes at most.
+_MOST_COUNTED = 10**9 - 1
 
 
 class SHCGMKMeans(base.Clusterer):
@@ -270,7 +272,7 @@ class SHCGMKMeans(base.Clusterer):
                 whole._features.setdefault(name, len(whole._features))
         relaxation = whole._relaxation
         samples = [whole._widened(model, model._relaxation.points[: model._relaxation.n]) for model in learned]
-        points = pooled(samples, [model.n_samples for model in learned], self.n_points, relaxation.rng)
+        points = _pooled(samples, [model.n_samples for model in learned], self.n_points, relaxation.rng)
         relaxation.make_room(self.n_points, len(whole._features), len(points))
         relaxation.fill(points)
         whole.n_samples = sum(model.n_samples for model in learned)
@@ -386,6 +388,17 @@ class SHCGMKMeans(base.Clusterer):
     def to_numpy(self) -> NDArray[np.float64]:
         """X, over the points held."""
         return self._relaxation.to_numpy()
+
+
+def _pooled(
+    samples: Sequence[NDArray[np.float64]], counts: Sequence[int], most: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """A uniform sample, of at most `most` points, of a stream in parts of `counts` points, each sampled alike."""
+    total = sum(counts)
+    parts = counts if total <= _MOST_COUNTED else [count * _MOST_COUNTED // total for count in counts]
+    taken = rng.multivariate_hypergeometric(parts, min(most, total))
+    chosen = (rng.choice(len(sample), count, replace=False) for sample, count in zip(samples, taken, strict=True))
+    return np.concatenate([sample[np.sort(rows)] for sample, rows in zip(samples, chosen, strict=True)])
 
 
 def _number(name: typing.Any, value: typing.Any) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from fwonline import _loaded
 from fwonline._kernels import layout, symmetric
 from fwonline._kernels.lanczos import Space
-from fwonline._room import check_room, longer
+from fwonline._room import WithScratch, check_room, longer
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
@@ -23,19 +23,18 @@ _BASIS = 40
 # The largest value that can be learned.
 LARGEST = {"float64": layout.LARGEST, "float32": 1e15}
 
-# What a step fills, and a checkpoint leaves out.
-_SCRATCH = (
-    "g", "z", "deviation", "delta", "space", "block", "terms", "idx", "val", "idx_bytes", "val_bytes",
-)  # fmt: skip
 
-
-class State:
+class State(WithScratch):
     """The estimate X, the method's matrix M, the dual Y where there is one, and what is known of their sizes.
 
     The matrices are packed. They grow as a :class:`~fwonline.linear_model.features.FeatureIndex` adds features.
     """
 
     fixed_dimension: int | None = None  # features may always be added
+    # What a step fills, and a checkpoint leaves out.
+    _scratch = (
+        "g", "z", "deviation", "delta", "space", "block", "terms", "idx", "val", "idx_bytes", "val_bytes",
+    )  # fmt: skip
 
     def __init__(self, rank: int, dual: bool, dtype: str, seed: int | None) -> None:
         self.rank = rank
@@ -61,13 +60,17 @@ class State:
         self.square = 0.0  # ||X||^2, where steps are blocks
         self.gap = math.nan
         self.lmo_error = 0.0
-        self._scratch(0)
-        self._buffers(64)
+        self._make_scratch()
 
     # --- room ---
 
-    def _scratch(self, capacity: int) -> None:
-        dtype = self.dtype_name
+    def _make_scratch(self) -> None:
+        self._buffers(64)
+        self._work()
+
+    def _work(self) -> None:
+        """Make the arrays that a step fills."""
+        capacity, dtype = self.mean.size, self.dtype_name
         self.g = np.zeros(symmetric.size(capacity), dtype)
         self.z = np.zeros(symmetric.size(capacity) if self.dual else 0, dtype)
         # The sample less its mean is a small difference of numbers that may be large: in double precision.
@@ -104,7 +107,7 @@ class State:
             if self.dual:
                 self.y = longer(self.y, size)
             self.mean = longer(self.mean, capacity)
-            self._scratch(capacity)
+            self._work()
         self.n = n
 
     def shrink(self, n: int) -> None:
@@ -128,17 +131,7 @@ class State:
 
     # --- checkpoints ---
 
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        self._check_sizes()
-        self._scratch(self.mean.size)
-        self._buffers(64)
-
     def _check_sizes(self) -> None:
-        """See that the arrays are of the types, and as long, as compiled functions and scratch take for granted."""
         _loaded.choice(self, "dtype_name", LARGEST)
         _loaded.choice(self, "dual", (True, False))
         _loaded.count(self, "rank", 1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fwonline import _loaded
 from fwonline._kernels import lowrank
 from fwonline._kernels.layout import LARGEST
+from fwonline._room import WithScratch
 from fwonline.reco._lmo import Oracle
 
 if typing.TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Problem:
         return x - np.clip(x, self.lower, self.upper)
 
 
-class Iterate:
+class Iterate(WithScratch):
     """The matrix X of a completion, and its steps."""
 
     # Whether X is what mean and biases leave of the ratings.

@@ -42,6 +42,7 @@ class Dense(Iterate):
     """
 
     with_biases = False
+    _scratch = ("_gathered",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,9 +51,9 @@ class Dense(Iterate):
         self.x = np.zeros((0, 0))
         self.keep, self.weight = 1.0, 0.0
         self.u, self.v = np.zeros(0), np.zeros(0)
-        self._scratch()
+        self._make_scratch()
 
-    def _scratch(self) -> None:
+    def _make_scratch(self) -> None:
         rows, cells = len(self.x), self.x.size
         self._gathered = lowrank.Rows(
             np.zeros(rows + 1, np.int64), np.zeros(cells + 1, np.uint32), np.zeros(cells + 1, Oracle.precision)
@@ -106,7 +107,7 @@ class Dense(Iterate):
         need = (12.0 + Oracle.precision().itemsize) * rows * columns
         check_room(f"completing {rows} x {columns} ratings with every entry written out", need)
         self.x = wider(self.x, rows, columns)
-        self._scratch()
+        self._make_scratch()
 
     def _follow(self, ratings: Ratings) -> None:
         """Take in new users, items and ratings."""
@@ -164,13 +165,8 @@ class Dense(Iterate):
                 norm = float(np.linalg.norm(self.values(*np.ogrid[:m, :n])))
             _loaded.require(self, "x", norm <= (1.0 + 1e-6) * radius, f"a matrix in the ball of radius {radius}")
 
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
+    def _check_sizes(self) -> None:
         _loaded.array(self, "x", np.float64, (None, None))
-        self._scratch()
 
 
 def _radius(ratings: Ratings, problem: Problem) -> float:
@@ -186,6 +182,3 @@ def _guess(
 ) -> NDArray[np.float64]:
     """Mean and biases of all pairs of these users and items, clipped to the box."""
     return np.clip(ratings.biases(rows[:, None], cols), problem.lower, problem.upper)
-
-
-_SCRATCH = ("_gathered",)

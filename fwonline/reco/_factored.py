@@ -51,6 +51,7 @@ class Factored(Iterate):
     """
 
     with_biases = True
+    _scratch = ("_g",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,10 +59,13 @@ class Factored(Iterate):
         self.rank = 0
         self.scale = 1.0
         self.fit = np.zeros(0)  # X at the ratings
-        self._g = np.zeros(0, self.oracle.precision)  # derivatives there
         self.fitted = 0
         self.growth = 1.0
         self._agree, self._square = 0.0, 0.0
+        self._make_scratch()
+
+    def _make_scratch(self) -> None:
+        self._g = np.zeros(self.fit.size, Oracle.precision)  # derivatives at the ratings
 
     def value(self, row: int, col: int) -> float:
         return self.scale * float(self.left[row, : self.rank] @ self.right[col, : self.rank])
@@ -109,7 +113,7 @@ class Factored(Iterate):
             self._refit(ratings)
         if ratings.y.size > self.fit.size:
             self.fit = longer(self.fit, ratings.y.size)
-            self._g = np.zeros(self.fit.size, self.oracle.precision)
+            self._make_scratch()
         new = slice(self.fitted, ratings.count)
         rows, cols = ratings.rows[new], ratings.cols[new]
         fresh = self.fit[new] = self.values(rows, cols)
@@ -210,7 +214,7 @@ class Factored(Iterate):
             self.left[:, : self.rank] *= nearest / values
             self.rank = int(np.count_nonzero(nearest))  # the largest come first
         self.fit, self.fitted = np.zeros(ratings.y.size), ratings.count
-        self._g = np.zeros(self.fit.size, self.oracle.precision)
+        self._make_scratch()
         self._refit(ratings)
 
     def check_loaded(self, ratings: Ratings, problem: Problem) -> None:
@@ -239,9 +243,5 @@ class Factored(Iterate):
         fit = np.abs(self.fit[: self.fitted]).max(initial=0.0)
         _loaded.require(self, "fit", fit <= most, f"entries of {ball}")
 
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name != "_g"}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        self._g = np.zeros(_loaded.array(self, "fit", np.float64, (None,)).size, Oracle.precision)
+    def _check_sizes(self) -> None:
+        _loaded.array(self, "fit", np.float64, (None,))

@@ -11,6 +11,7 @@ from fwonline import _loaded
 from fwonline._kernels import lowrank
 from fwonline._kernels.entry import Direct
 from fwonline._kernels.lanczos import Space
+from fwonline._room import WithScratch
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +29,7 @@ _NOISE = 0.5
 _leading_pair = Direct(lowrank.leading_pair)
 
 
-class Oracle:
+class Oracle(WithScratch):
     """Linear minimisation over a nuclear ball, warm from step to step.
 
     Gradients come in units that single precision can square: they are written as `unit` times what they are.
@@ -36,15 +37,16 @@ class Oracle:
 
     # Of a gradient's entries: a step needs a percent, and reads nothing more often.
     precision: type[np.floating] = np.float32
+    _scratch = ("_lefts", "_space")
 
     def __init__(self) -> None:
         self.v = np.zeros(0)
         self.unit = 1.0
         self.products = 0
         self.error = 0.0
-        self._room(0, 0)
+        self._make_scratch()
 
-    def _room(self, m: int, n: int) -> None:
+    def _make_scratch(self, m: int = 0, n: int = 0) -> None:
         self._lefts, self._space = np.zeros((_BASIS, m), self.precision), Space.of(_BASIS, n, self.precision)
 
     def takes(self, size: float) -> bool:
@@ -82,7 +84,7 @@ class Oracle:
         """
         m, n = shape
         if m > self._lefts.shape[1] or n > self._space.image.size:
-            self._room(2 * m, 2 * n)
+            self._make_scratch(2 * m, 2 * n)
         start = rng.standard_normal(n)
         start *= _NOISE / math.sqrt(start @ start)
         start[: self.v.size] += self.v
@@ -99,13 +101,6 @@ class Oracle:
         length = math.sqrt(u @ u)
         u = u / length if length > 0.0 else np.eye(1, m)[0]
         return u, self.v, length / self.unit
-
-    def __getstate__(self) -> dict:
-        return {"v": self.v, "unit": self.unit, "products": self.products, "error": self.error}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        self._room(0, 0)
 
     def _check_loaded(self) -> None:
         _loaded.like(self, Oracle(), "precision")

@@ -10,7 +10,7 @@ from fwonline import _loaded
 from fwonline._kernels import lowrank
 from fwonline._kernels.entry import Direct
 from fwonline._kernels.layout import LARGEST
-from fwonline._room import longer
+from fwonline._room import WithScratch, longer
 
 if typing.TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -75,7 +75,7 @@ class Index:
         _loaded.require(self, "names", is_whole, "names that are all different")
 
 
-class Ratings:
+class Ratings(WithScratch):
     """What was rated, by whom, how; a second rating of an item by a user takes the place of the first.
 
     The mean is exact at all times. A rating moves the biases of its user and item at once, and every step of a model
@@ -84,6 +84,9 @@ class Ratings:
     The first `arranged` ratings are in the order of rows, those of row i from starts[i] on, so that a pass over all
     finds a row's in one place. The others are in the order in which they came.
     """
+
+    _scratch = ("_table", "_starts", "_one", "held", "of_names")
+    _starts: NDArray[np.int64]
 
     def __init__(self) -> None:
         self.users, self.items = Index(), Index()
@@ -94,9 +97,14 @@ class Ratings:
         self.y = np.zeros(64)
         self.of_user, self.of_item = np.zeros(8), np.zeros(8)
         self.n_user, self.n_item = np.zeros(8), np.zeros(8)
-        self._table = np.zeros(128, dtype=np.int64)
-        self._starts = np.zeros(1, dtype=np.int64)
-        self._one = _one()
+        self._make_scratch()
+
+    def _make_scratch(self) -> None:
+        # What is written there decides where others are read: nothing else of a file may hold the same memory.
+        _loaded.owned(self, "rows", "cols")
+        self._fill_table()
+        self._find_starts()
+        self._one = lowrank.Entries(np.zeros(1, dtype=np.uint32), np.zeros(1, dtype=np.uint32), np.zeros(1))
         self._bind()
 
     def _bind(self) -> None:
@@ -195,19 +203,6 @@ class Ratings:
         """Mean and biases of many pairs that are known."""
         return self.mean + self.of_user[rows] + self.of_item[cols]
 
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in _SCRATCH}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        self._check_sizes()
-        # What is written there decides where others are read: nothing else of the file may hold the same memory.
-        _loaded.owned(self, "rows", "cols")
-        self._fill_table()
-        self._find_starts()
-        self._one = _one()
-        self._bind()
-
     def _check_sizes(self) -> None:
         """See that positions are positions of what there is."""
         _loaded.instance(self, "users", Index)
@@ -250,11 +245,3 @@ class Ratings:
             biases = getattr(self, of)
             _loaded.require(self, of, not biases[size:].any(), "zeros where nothing stands yet")
             _loaded.require(self, of, (np.abs(biases) <= _MOST_BIAS).all(), f"biases of at most {_MOST_BIAS:g}")
-
-
-def _one() -> lowrank.Entries:
-    """Room for one rating."""
-    return lowrank.Entries(np.zeros(1, dtype=np.uint32), np.zeros(1, dtype=np.uint32), np.zeros(1))
-
-
-_SCRATCH = ("_table", "_starts", "_one", "held", "of_names")

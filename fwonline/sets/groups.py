@@ -14,33 +14,36 @@ __all__ = ["GroupL1Ball", "LatentGroupBall"]
 Groups = Sequence[Sequence[int]]
 
 
-class _Groups:
-    """The groups of a ball whose vertices are the points of Euclidean norm `radius` that live on one group."""
+class _GroupBall(NormBall):
+    """A ball whose vertices are the points of Euclidean norm `radius` that live on one group."""
 
-    def __init__(self, ball: NormBall, groups: Groups):
-        name = type(ball).__name__
+    def __init__(self, groups: Groups, radius: float):
+        super().__init__(radius)
+        self.groups = groups
+        name = type(self).__name__
         # The groups' features one after the other, where each group starts there, and the groups' sizes.
-        self.members, self.starts, self.sizes = _checked_groups(name, groups)
-        self.n_features = int(self.members.max()) + 1
+        self._members, self._starts, self._sizes = _checked_groups(name, groups)
+        n_features = int(self._members.max()) + 1
         # Where the highest is beyond their number, some are missing: they are not counted one by one up to there.
-        size = min(self.n_features, self.members.size + 1)
-        counts = np.bincount(self.members[self.members < size], minlength=size)
+        size = min(n_features, self._members.size + 1)
+        counts = np.bincount(self._members[self._members < size], minlength=size)
         if (counts == 0).any():
-            last, missing = self.n_features - 1, int(np.argmin(counts))
+            last, missing = n_features - 1, int(np.argmin(counts))
             raise ValueError(f"{name}: groups must cover the features 0 to {last}, {missing} is in none")
+        self._shape = (n_features,)
 
-    def norms(self, x: Array) -> Array:
+    def _norms(self, x: Array) -> Array:
         """Return the Euclidean norm of x on each group, taken relative to the group's largest entry."""
-        magnitudes = np.abs(x[self.members])
-        largest = np.maximum.reduceat(magnitudes, self.starts)
+        magnitudes = np.abs(x[self._members])
+        largest = np.maximum.reduceat(magnitudes, self._starts)
         unit = np.where(largest > 0, largest, 1.0)
-        squares = np.square(magnitudes / np.repeat(unit, self.sizes))
+        squares = np.square(magnitudes / np.repeat(unit, self._sizes))
         with np.errstate(over="ignore"):
-            return largest * np.sqrt(np.add.reduceat(squares, self.starts))
+            return largest * np.sqrt(np.add.reduceat(squares, self._starts))
 
-    def best_vertex(self, g: Array, radius: float) -> Atom:
-        best = int(self.norms(relative_magnitudes(g)).argmax())
-        members = self.members[self.starts[best] :][: self.sizes[best]]
+    def _lmo(self, g: Array) -> Atom:
+        best, radius = int(self._norms(relative_magnitudes(g)).argmax()), float(self.radius)
+        members = self._members[self._starts[best] :][: self._sizes[best]]
         if g[members].any():
             values = unit_vector(g[members]) * -radius
         else:
@@ -66,7 +69,7 @@ def _checked_groups(
     return np.concatenate(arrays).astype(np.intp), np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes
 
 
-class GroupL1Ball(NormBall):
+class GroupL1Ball(_GroupBall):
     """The ball of the group lasso, `sum over groups of ||x_group||_2 <= radius`, for groups that do not overlap.
 
     The LMO returns `-radius g_group / ||g_group||_2` on the group with the largest `||g_group||_2`, the first on a tie,
@@ -98,11 +101,8 @@ class GroupL1Ball(NormBall):
     """
 
     def __init__(self, groups: Groups, radius: float):
-        super().__init__(radius)
-        self.groups = groups
-        self._groups = _Groups(self, groups)
-        self._shape = (self._groups.n_features,)
-        repeated = np.flatnonzero(np.bincount(self._groups.members) > 1)
+        super().__init__(groups, radius)
+        repeated = np.flatnonzero(np.bincount(self._members) > 1)
         if repeated.size:
             raise ValueError(
                 f"GroupL1Ball: groups must not overlap, feature {repeated[0]} is in two; LatentGroupBall allows it"
@@ -110,24 +110,21 @@ class GroupL1Ball(NormBall):
 
     _examples = ({"groups": [[0, 1], [2]], "radius": 1.0},)
 
-    def _lmo(self, g: Array) -> Atom:
-        return self._groups.best_vertex(g, float(self.radius))
-
     def _norm(self, x: Array) -> float:
-        return l1_norm(self._groups.norms(x))
+        return l1_norm(self._norms(x))
 
     def _project(self, x: Array) -> Array:
-        norms = self._groups.norms(x)
+        norms = self._norms(x)
         if l1_norm(norms) <= self.radius:
             return x.copy()
         shrunk = project_on_simplex(norms, float(self.radius))
         factors = np.divide(shrunk, norms, out=np.zeros_like(norms), where=norms > 0)
         projected = np.empty_like(x)
-        projected[self._groups.members] = x[self._groups.members] * np.repeat(factors, self._groups.sizes)
+        projected[self._members] = x[self._members] * np.repeat(factors, self._sizes)
         return projected
 
 
-class LatentGroupBall(NormBall):
+class LatentGroupBall(_GroupBall):
     """The convex hull of the points of Euclidean norm `radius` that live on one group; groups may overlap.
 
     Its norm, the latent group lasso's, is the least `sum of ||v_group||_2` over all ways to write x as a sum of vectors
@@ -165,27 +162,17 @@ class LatentGroupBall(NormBall):
 
     _examples = ({"groups": [[0, 1], [1, 2]], "radius": 1.0},)
 
-    def __init__(self, groups: Groups, radius: float):
-        super().__init__(radius)
-        self.groups = groups
-        self._groups = _Groups(self, groups)
-        self._shape = (self._groups.n_features,)
-
-    def _lmo(self, g: Array) -> Atom:
-        return self._groups.best_vertex(g, float(self.radius))
-
     def _norm(self, x: Array) -> float:
         largest = float(np.abs(x).max())
         if largest == 0.0:
             return 0.0
         scaled = x / largest
         support = scaled != 0
-        groups = self._groups
-        covered = np.add.reduceat(support[groups.members], groups.starts)
+        covered = np.add.reduceat(support[self._members], self._starts)
         if covered.max() == np.count_nonzero(support):
             return largest * float(np.linalg.norm(scaled))
-        indicator = np.zeros((groups.sizes.size, x.size))
-        indicator[np.repeat(np.arange(groups.sizes.size), groups.sizes), groups.members] = 1.0
+        indicator = np.zeros((self._sizes.size, x.size))
+        indicator[np.repeat(np.arange(self._sizes.size), self._sizes), self._members] = 1.0
         return largest * _latent_group_norm(np.abs(scaled[support]), _largest_groups(indicator[:, support]))
 
 

@@ -8,21 +8,11 @@ import numpy.typing as npt
 
 from fwonline._checks import check_positive, is_real
 
-from ._numeric import (
-    array_of,
-    euclidean_norm,
-    l1_norm,
-    project_on_simplex,
-    relative_magnitudes,
-    unit_vector,
-)
+from ._numeric import array_of, euclidean_norm, l1_norm, project_on_simplex, relative_magnitudes, unit_vector
 from .atoms import Array, Atom, CoordinateAtom, DenseAtom
 from .base import ConvexSet, Shape
 
 __all__ = ["Box", "L1Ball", "L2Ball", "LInfBall", "LpBall", "NormBall"]
-
-
-_BOUNDS = "lower", "upper"
 
 
 class NormBall(ConvexSet):
@@ -275,7 +265,8 @@ class Box(ConvexSet):
     _examples = ({"lower": -1.0, "upper": 1.0},)
 
     def _broadcast_bounds(self) -> tuple[Array, Array]:
-        given = [array_of(self, name, getattr(self, name), "a number or an array of numbers") for name in _BOUNDS]
+        expected = "a number or an array of numbers"
+        given = [array_of(self, name, getattr(self, name), expected) for name in ("lower", "upper")]
         try:
             lower, upper = (bound.copy() for bound in np.broadcast_arrays(*given))
         except ValueError:

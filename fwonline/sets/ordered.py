@@ -16,7 +16,16 @@ from .norm_balls import NormBall
 __all__ = ["KNormBall", "KSparseBall", "OrderedL1Ball"]
 
 
-class KSparseBall(NormBall):
+class _BallOfK(NormBall):
+    def __init__(self, k: int, radius: float):
+        check_count(f"{type(self).__name__}: k", k)
+        super().__init__(radius)
+        self.k = k
+
+    _examples = ({"k": 2, "radius": 1.0},)
+
+
+class KSparseBall(_BallOfK):
     """The convex hull of the points with k entries `+-radius` and zeros elsewhere.
 
     It is the meeting of the l1 ball of radius `k radius` and the l-infinity ball of `radius`; its norm is
@@ -41,13 +50,6 @@ class KSparseBall(NormBall):
     array([3., 3., 0.])
     """
 
-    def __init__(self, k: int, radius: float):
-        check_count(f"{type(self).__name__}: k", k)
-        super().__init__(radius)
-        self.k = k
-
-    _examples = ({"k": 2, "radius": 1.0},)
-
     def _lmo(self, g: Array) -> Atom:
         chosen = largest_positions(np.abs(g).ravel(), self.k)
         radius = float(self.radius)
@@ -67,7 +69,7 @@ class KSparseBall(NormBall):
         return 2.0 * self.radius * math.sqrt(min(self.k, math.prod(self._resolve_shape(shape))))
 
 
-class KNormBall(NormBall):
+class KNormBall(_BallOfK):
     """The ball of the k-norm, the sum of the k largest magnitudes.
 
     It is the convex hull of the l1 ball of `radius` and the l-infinity ball of `radius / k`, so the LMO is the better
@@ -92,13 +94,6 @@ class KNormBall(NormBall):
     >>> ball.lmo([2.0, -3.0, 2.0]).to_dense()
     array([-0.5,  0.5, -0.5])
     """
-
-    def __init__(self, k: int, radius: float):
-        check_count(f"{type(self).__name__}: k", k)
-        super().__init__(radius)
-        self.k = k
-
-    _examples = ({"k": 2, "radius": 1.0},)
 
     def _lmo(self, g: Array) -> Atom:
         magnitudes = relative_magnitudes(g)

@@ -15,13 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from fwonline._checks import check_count, check_positive
 
 from ._lanczos import lowest_eigenvectors
-from ._numeric import (
-    euclidean_norm,
-    flushed,
-    l1_norm,
-    project_on_capped_simplex,
-    project_on_simplex,
-)
+from ._numeric import euclidean_norm, flushed, l1_norm, project_on_capped_simplex, project_on_simplex
 from .atoms import Array, Atom, ProjectorAtom, RankOneAtom, ZeroAtom
 from .base import ConvexSet, Shape
 from .norm_balls import NormBall
@@ -213,7 +207,18 @@ class NuclearBall(SpectralSet, NormBall):
         return (u * project_on_simplex(values, float(self.radius))) @ vt
 
 
-class Spectraplex(SpectralSet):
+class _OfTrace(SpectralSet):
+    _examples = ({}, {"trace": 10})
+
+    def __init__(self, trace: float = 1.0):
+        check_positive(f"{type(self).__name__}: trace", trace)
+        self.trace = trace
+
+    def _scale(self, shape: tuple[int, ...]) -> float:
+        return float(self.trace)
+
+
+class Spectraplex(_OfTrace):
     """The spectraplex: symmetric positive semidefinite matrices X with `tr X = trace`.
 
     The LMO returns `trace v v^T` for a unit eigenvector v of the direction's lowest eigenvalue, found by Lanczos steps.
@@ -240,15 +245,6 @@ class Spectraplex(SpectralSet):
     Hazan 2008, "Sparse approximate solutions to semidefinite programs", https://doi.org/10.1007/978-3-540-78773-0_27
     """
 
-    _examples = ({}, {"trace": 10})
-
-    def __init__(self, trace: float = 1.0):
-        check_positive(f"{type(self).__name__}: trace", trace)
-        self.trace = trace
-
-    def _scale(self, shape: tuple[int, ...]) -> float:
-        return float(self.trace)
-
     def _spectral_lmo(self, g: Matrix, start: Atom | None, tol: float) -> Atom:
         return self._lowest_atom(g, float(self.trace), start, tol)
 
@@ -261,7 +257,7 @@ class Spectraplex(SpectralSet):
         return 0.0 if single else math.sqrt(2.0) * self.trace
 
 
-class Spectrahedron(SpectralSet):
+class Spectrahedron(_OfTrace):
     """The unit spectrahedron: symmetric positive semidefinite matrices X with `tr X <= trace`.
 
     The LMO returns `trace v v^T` for a unit eigenvector v of the direction's lowest eigenvalue if that is negative,
@@ -282,15 +278,6 @@ class Spectrahedron(SpectralSet):
     >>> sets.Spectrahedron(2.0).lmo(np.diag([1.0, 3.0]))
     ZeroAtom(shape=(2, 2))
     """
-
-    _examples = ({}, {"trace": 10})
-
-    def __init__(self, trace: float = 1.0):
-        check_positive(f"{type(self).__name__}: trace", trace)
-        self.trace = trace
-
-    def _scale(self, shape: tuple[int, ...]) -> float:
-        return float(self.trace)
 
     def _spectral_lmo(self, g: Matrix, start: Atom | None, tol: float) -> Atom:
         atom = self._lowest_atom(g, float(self.trace), start, tol)

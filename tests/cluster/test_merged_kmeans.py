@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fwonline import cluster
 from fwonline.checkpoint import codec
-from fwonline.cluster import _merging, _rounding
+from fwonline.cluster import _rounding, kmeans
 from fwonline.loop import merge
 
 METHODS = ("mean", "shcgm")
@@ -90,9 +90,9 @@ def test_few_points_are_all_held_with_the_features_of_all():
 def test_each_point_of_the_stream_is_as_likely_to_be_held():
     rng = np.random.default_rng(0)
     samples = [np.zeros((20, 1)), np.ones((20, 1))]
-    means = [_merging.pooled(samples, [300, 100], 20, rng).mean() for _ in range(300)]
+    means = [kmeans._pooled(samples, [300, 100], 20, rng).mean() for _ in range(300)]
     assert np.mean(means) == pytest.approx(0.25, abs=0.02)
-    drawn = _merging.pooled([np.arange(20.0)[:, None], np.ones((3, 1))], [3 * 10**9, 3], 20, rng)
+    drawn = kmeans._pooled([np.arange(20.0)[:, None], np.ones((3, 1))], [3 * 10**9, 3], 20, rng)
     assert sorted(drawn.ravel()) == list(range(20))
 
 

@@ -48,6 +48,9 @@ __all__ = ["CompositeOptimizer", "CompositeState"]
 
 # Where a share of the gap is wanted, eigenvectors begin with this residual; each further try takes a tenth of it.
 _FIRST_TOL, _LAST_TOL = 0.1, 1e-13
+# What of a run its result shows; and what a run counts under other names than other optimizers' runs.
+_SHOWN = ("x", "infeasibility", "lmo_error", "lmo_share", "duals", "nit", "n_gradients", "n_exact_gradients", "n_lmo")
+_COUNTERS = {"t": "nit", "n_exact": "n_exact_gradients"}
 
 
 @dataclasses.dataclass
@@ -154,20 +157,15 @@ class CompositeState:
 
     def ascend(self, beta0: float, eta: float, beta: float) -> None:
         """Move the duals along their residuals, at the smoothing of the next step; nothing where there are none."""
-        residuals = [
-            None if dual is None else term.residual(self.x, beta, dual)
-            for term, dual in zip(self.terms, self.duals, strict=True)
-        ]
-        square = sum(float(np.vdot(r, r)) for r in residuals if r is not None)
+        held = {i: dual for i, dual in enumerate(self.duals) if dual is not None}
+        residuals = {i: self.terms[i].residual(self.x, beta, dual) for i, dual in held.items()}
+        square = sum(float(np.vdot(r, r)) for r in residuals.values())
         if square == 0.0:
             return
         sigma = min(1.0 / beta0, (eta * self.constraint.diameter(self.x.shape)) ** 2 / (beta * square))
-        moved = [
-            None if dual is None or r is None else dual + sigma * r
-            for dual, r in zip(self.duals, residuals, strict=True)
-        ]
-        if math.sqrt(sum(float(np.vdot(y, y)) for y in moved if y is not None)) <= self.dual_bound:
-            self.duals = moved
+        moved = {i: dual + sigma * residuals[i] for i, dual in held.items()}
+        if math.sqrt(sum(float(np.vdot(y, y)) for y in moved.values())) <= self.dual_bound:
+            self.duals = [moved.get(i) for i in range(len(self.duals))]
 
     def homotopy_step(self, schedule: Homotopy, beta0: float) -> None:
         """Move x along ``direction`` with a smoothing that fades: all of a step but the estimate of f's gradient."""
@@ -245,24 +243,8 @@ class CompositeOptimizer(Optimizer):
             "an optimizer for streams"
         )
 
-    def _counted(self, name: str) -> int:
-        return getattr(self._run, name) if self.is_started else 0
-
-    @property
-    def n_steps(self) -> int:
-        return self._counted("nit")
-
-    @property
-    def n_gradients(self) -> int:
-        return self._counted("n_gradients")
-
-    @property
-    def n_exact_gradients(self) -> int:
-        return self._counted("n_exact_gradients")
-
-    @property
-    def n_lmo(self) -> int:
-        return self._counted("n_lmo")
+    def _count(self, name: str) -> int:
+        return getattr(self._run, _COUNTERS.get(name, name)) if self.is_started else 0
 
     def _begin(self, run: CompositeState) -> None:
         """Prepare what the algorithm keeps beyond the run."""
@@ -332,10 +314,9 @@ class CompositeOptimizer(Optimizer):
             x = np.array(x0, dtype=np.float64)
             if not constraint.contains(x):
                 raise ValueError(f"x0 must be a point of {constraint}")
-        run = self._run = CompositeState(
-            x, constraint, list(terms), objective, np.random.default_rng(seed),
-            self.lmo_tol, self.lmo_share, self.dual_bound,
-        )  # fmt: skip
+        rng = np.random.default_rng(seed)
+        settings = self.lmo_tol, self.lmo_share, self.dual_bound
+        run = self._run = CompositeState(x, constraint, list(terms), objective, rng, *settings)
         self._begin(run)
         message = f"took the {steps} steps asked for"
         try:
@@ -348,21 +329,9 @@ class CompositeOptimizer(Optimizer):
                     raise StopIteration
         except StopIteration:
             message = f"the callback ended it after {run.nit} steps"
-        return OptimizeResult(
-            x=run.x,
-            fun=objective.value(run.x) + sum(term.value(run.x) for term in run.terms),
-            infeasibility=run.infeasibility,
-            gap_estimate=run.gap,
-            lmo_error=run.lmo_error,
-            lmo_share=run.lmo_share,
-            duals=run.duals,
-            nit=run.nit,
-            n_gradients=run.n_gradients,
-            n_exact_gradients=run.n_exact_gradients,
-            n_lmo=run.n_lmo,
-            success=True,
-            message=message,
-        )
+        fun = objective.value(run.x) + sum(term.value(run.x) for term in run.terms)
+        shown = {name: getattr(run, name) for name in _SHOWN}
+        return OptimizeResult(shown, fun=fun, gap_estimate=run.gap, success=True, message=message)
 
     def minimize(  # type: ignore[override]  # terms are added, and there is no tol: see the class
         self,
@@ -393,19 +362,10 @@ class CompositeOptimizer(Optimizer):
         loss = river_optim.losses.Squared() if loss is None else loss
         csr, d = as_rows(X, binary_targets(y) if losses.is_binary(loss) else y)
         objective = SumObjective(FiniteSum(rows_of(csr, d), csr[3], ScalarLoss(loss)))
-        return self.minimize_composite(
-            objective,
-            constraint=constraint,
-            terms=terms,
-            shape=objective.d,
-            steps=steps,
-            seed=seed,
-            callback=callback,
-            x0=x0,
-        )
+        settings: dict[str, typing.Any] = {"steps": steps, "seed": seed, "callback": callback, "x0": x0}
+        return self.minimize_composite(objective, constraint=constraint, terms=terms, shape=objective.d, **settings)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._get_params())
-        return f"{type(self).__name__}({shown})"
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._get_params())})"
 
     __str__ = __repr__
