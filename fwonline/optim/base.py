@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+import dataclasses
 import typing
 
 import numpy as np
@@ -11,6 +11,7 @@ from river import optim as river_optim
 from scipy.optimize import OptimizeResult
 
 from fwonline import _loaded, losses, sets
+from fwonline._checks import check_count, check_positive
 from fwonline._kernels import layout
 from fwonline._kernels.state import Rows
 from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
@@ -31,26 +32,20 @@ __all__ = ["Optimizer", "State"]
 
 # Steps a sample that a model from a file may take.
 _MOST_STEPS = 1_000
-
-
-def check_count(name: str, value: int) -> None:
-    """Raise unless value is an integer >= 1."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-
-
-def check_memory(memory: int, batch_size: int) -> None:
-    """Raise unless batches of so many samples can be drawn from so many."""
-    check_count("memory", memory)
-    check_count("batch_size", batch_size)
-    if batch_size > memory:
-        raise ValueError(f"batch_size must be at most memory = {memory}, got {batch_size}")
-
-
-def check_exponent(name: str, value: float) -> None:
-    """Raise unless an exponent lies in (0, 1]."""
-    if not 0.0 < value <= 1.0:
-        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
+# What a parameter must be, in all optimizers that have one of this name.
+_COUNTS = {
+    "memory",
+    "batch_size",
+    "steps_per_sample",
+    "inner_steps",
+    "epoch",
+    "horizon",
+    "block",
+    "max_features",
+    "check",
+}
+_SHARES = {"a", "fraction"}
+_POSITIVE = {"rho", "step", "lipschitz", "sigma", "gradient_bound", "diameter", "strong_convexity"}
 
 
 class Optimizer(base.Base):
@@ -65,6 +60,25 @@ class Optimizer(base.Base):
     _iterate: typing.Any = None
     # The steps on a finite sum: of those that work on matrices, and of those that only work on finite sums.
     _method_class: typing.ClassVar[type[Method] | None] = None
+    _run: typing.Any
+
+    def __post_init__(self) -> None:
+        """Check the parameters, the fields of a dataclass; None is one where it is the default."""
+        given: dict[str, typing.Any] = {}
+        for field in dataclasses.fields(typing.cast("typing.Any", self)):
+            name, value = field.name, getattr(self, field.name)
+            if value is None and field.default is None:
+                continue
+            given[name] = value
+            if name in _COUNTS:
+                check_count(name, value)
+            elif name in _POSITIVE:
+                check_positive(name, value)
+            elif name in _SHARES and not 0.0 < value <= 1.0:
+                raise ValueError(f"{name} must be in (0, 1], got {value!r}")
+        # A step over a memory draws its batch from it without replacement.
+        if self._iterate is not None and "memory" in given and given["batch_size"] > given["memory"]:
+            raise ValueError(f"batch_size must be at most memory = {given['memory']}, got {given['batch_size']}")
 
     def _schedule(self) -> Schedule:
         raise NotImplementedError
@@ -95,7 +109,9 @@ class Optimizer(base.Base):
     def _check_loaded(self) -> None:
         if not _loaded.is_own(type(self)):
             return
-        mine = vars(self)
+        mine, cls = vars(self), typing.cast("typing.Any", type(self))
+        for name in set(_loaded.parameters_of(cls)) - mine.keys():
+            _loaded.fail(self, name, "a value")
         for name, value in mine.items():
             if name == "schedule":
                 if _loaded.kind(self, name, Schedule, optional=True) is not None:

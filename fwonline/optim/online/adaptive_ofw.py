@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import typing
 
@@ -10,7 +11,7 @@ import numpy as np
 from fwonline._kernels import coordinates, memory, steps
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import OK, fast_jit, jit, part
-from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.base import Optimizer
 from fwonline.optim.online import regret
 from fwonline.optim.runs import checks
 from fwonline.optim.runs.kept import Kept
@@ -209,6 +210,7 @@ class AdaptiveMethod(RegretMethod):
         return True
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class AdaptiveOFW(Optimizer):
     r"""Online Frank-Wolfe with adaptive regret: little regret in every window, not over the whole stream alone.
 
@@ -281,27 +283,19 @@ class AdaptiveOFW(Optimizer):
     0.0 1.0
     """
 
+    horizon: int = 10_000
+    block: int | None = None
+    tolerance: float | None = None
+    gradient_bound: float | None = None
+
     _run_class = AdaptiveRun
     _learn = staticmethod(learn)
     _method_class = AdaptiveMethod
 
-    def __init__(
-        self,
-        horizon: int = 10_000,
-        block: int | None = None,
-        tolerance: float | None = None,
-        gradient_bound: float | None = None,
-    ):
-        check_count("horizon", horizon)
-        if block is not None:
-            check_count("block", block)
-        if tolerance is not None and not 1e-8 <= tolerance <= 1.0:
-            raise ValueError(f"tolerance must be in [1e-8, 1], or None, got {tolerance!r}")
-        regret.check_gradient_bound(gradient_bound)
-        self.horizon = horizon
-        self.block = block
-        self.tolerance = tolerance
-        self.gradient_bound = gradient_bound
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tolerance is not None and not 1e-8 <= self.tolerance <= 1.0:
+            raise ValueError(f"tolerance must be in [1e-8, 1], or None, got {self.tolerance!r}")
 
     @property
     def _block(self) -> int:

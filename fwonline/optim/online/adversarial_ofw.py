@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import numpy as np
@@ -11,7 +12,7 @@ from fwonline._kernels import coordinates, memory, steps
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import GENERIC, OK, jit, part
 from fwonline._kernels.pairwise import list_coordinate
-from fwonline.optim.base import Optimizer, check_count, check_exponent
+from fwonline.optim.base import Optimizer
 from fwonline.optim.online import regret
 from fwonline.optim.runs import checks
 from fwonline.optim.runs.kept import Kept
@@ -208,6 +209,7 @@ class AdversarialMethod(RegretMethod):
         self.total += self.shortened(newest)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class AdversarialOFW(Optimizer):
     r"""Online Frank-Wolfe on a regularised sum of gradients, for losses that may be anything (Hazan 2016, chapter 7).
 
@@ -258,18 +260,13 @@ class AdversarialOFW(Optimizer):
     1.0
     """
 
+    a: float = 0.5
+    horizon: int | None = None
+    gradient_bound: float | None = None
+
     _run_class = AdversarialRun
     _method_class = AdversarialMethod
     _learn = staticmethod(learn)
-
-    def __init__(self, a: float = 0.5, horizon: int | None = None, gradient_bound: float | None = None):
-        check_exponent("a", a)
-        if horizon is not None:
-            check_count("horizon", horizon)
-        regret.check_gradient_bound(gradient_bound)
-        self.a = a
-        self.horizon = horizon
-        self.gradient_bound = gradient_bound
 
     def _schedule(self) -> Schedule:
         return Power(self.a, factor=2.0)

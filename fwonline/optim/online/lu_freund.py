@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import numpy as np
@@ -12,7 +13,7 @@ from fwonline._kernels import memory, steps
 from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import L2, NEED_POOL, OK, jit, part
-from fwonline.optim.base import Optimizer, check_count, check_memory
+from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun, fitted, move_towards
@@ -217,6 +218,7 @@ class LuFreundMethod(Method):
         move_towards(run.x, atom, gamma)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class LuFreundFW(Optimizer):
     r"""Stochastic Frank-Wolfe with a substitute gradient (Lu, Freund 2018; Negiar et al. 2020, Algorithm 3).
 
@@ -278,24 +280,15 @@ class LuFreundFW(Optimizer):
     array([3, 7])
     """
 
+    memory: int = 1000
+    batch_size: int = 1
+    steps_per_sample: int = 1
+    first_gradient: bool = False
+
     _run_class = LuFreundRun
     _learn = staticmethod(learn)
     _iterate = staticmethod(iterate)
     _method_class = LuFreundMethod
-
-    def __init__(
-        self,
-        memory: int = 1000,
-        batch_size: int = 1,
-        steps_per_sample: int = 1,
-        first_gradient: bool = False,
-    ):
-        check_memory(memory, batch_size)
-        check_count("steps_per_sample", steps_per_sample)
-        self.memory = memory
-        self.batch_size = batch_size
-        self.steps_per_sample = steps_per_sample
-        self.first_gradient = first_gradient
 
     def _schedule(self) -> Schedule:
         return _UNUSED

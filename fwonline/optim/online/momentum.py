@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import typing
 
 from fwonline._kernels import memory, stream
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import NEED_POOL, OK, jit
 from fwonline._kernels.steps import move
-from fwonline.optim.base import Optimizer, check_count, check_memory
+from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.runs.run import Run
@@ -141,6 +141,7 @@ class MomentumMemoryMethod(Method):
         run.frank_wolfe(r, self.optimizer._schedule(), t)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class MomentumFW(Optimizer):
     r"""Stochastic Frank-Wolfe on a running average of gradients (Mokhtari, Hassani, Karbasi 2018).
 
@@ -204,22 +205,10 @@ class MomentumFW(Optimizer):
     ROCAUC: 9...
     """
 
-    def __init__(
-        self,
-        batch_size: int = 1,
-        schedule: Schedule | None = None,
-        memory: int | None = None,
-        rho: float | None = None,
-    ):
-        check_count("batch_size", batch_size)
-        if rho is not None and not 0.0 < rho < math.inf:
-            raise ValueError(f"rho must be a positive finite number, or None, got {rho!r}")
-        if memory is not None:
-            check_memory(memory, batch_size)
-        self.batch_size = batch_size
-        self.schedule = schedule
-        self.memory = memory
-        self.rho = rho
+    batch_size: int = 1
+    schedule: Schedule | None = None
+    memory: int | None = None
+    rho: float | None = None
 
     def _rho(self) -> float:
         """c of rho_t = c / (t + 8)^(2/3)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import numpy as np
@@ -13,7 +14,7 @@ from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import NEED_POOL, OK, TOO_LARGE, jit, part
 from fwonline._kernels.state import HELD, Memory
 from fwonline._kernels.steps import is_sparse
-from fwonline.optim.base import Optimizer, check_count, check_exponent
+from fwonline.optim.base import Optimizer
 from fwonline.optim.online.one_sample import OneSampleMethod, add_recursive
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.memory_run import MemoryRun
@@ -299,6 +300,7 @@ class OFWMethod(OneSampleMethod):
         run.frank_wolfe(self.d, self.optimizer._schedule(), run.t)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class OFW(Optimizer):
     r"""Online Frank-Wolfe (Hazan, Kale 2012): plays a point, sees its loss, follows the mean of all losses seen.
 
@@ -361,17 +363,13 @@ class OFW(Optimizer):
     (0.5, 0.5)
     """
 
+    a: float = 0.5
+    memory: int = 1000
+    max_features: int = 1000
+
     _run_class = OFWRun
     _method_class = OFWMethod
     _learn = staticmethod(learn)
-
-    def __init__(self, a: float = 0.5, memory: int = 1000, max_features: int = 1000):
-        check_exponent("a", a)
-        check_count("memory", memory)
-        check_count("max_features", max_features)
-        self.a = a
-        self.memory = memory
-        self.max_features = max_features
 
     def _schedule(self) -> Schedule:
         return Power(self.a)

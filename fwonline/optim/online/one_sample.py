@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from fwonline._kernels import memory, stream
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import OK, TOO_LARGE, jit, part
-from fwonline.optim.base import Optimizer, check_exponent
+from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Power, Schedule
@@ -87,6 +88,7 @@ class OneSampleMethod(Method):
         run.frank_wolfe(fresh, self.optimizer._schedule(), t)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class OneSampleFW(Optimizer):
     r"""Frank-Wolfe on a recursive gradient estimate, one sample a step (Zhang et al. 2019; Xie et al. 2020).
 
@@ -140,14 +142,12 @@ class OneSampleFW(Optimizer):
     ROCAUC: 9...
     """
 
+    a: float = 2 / 3
+    schedule: Schedule | None = None
+
     _run_class = OneSampleRun
     _learn = staticmethod(learn)
     _method_class = OneSampleMethod
-
-    def __init__(self, a: float = 2 / 3, schedule: Schedule | None = None):
-        check_exponent("a", a)
-        self.a = a
-        self.schedule = schedule
 
     def _schedule(self) -> Schedule:
         return self.schedule or _ONE_OVER_T

@@ -12,13 +12,7 @@ from fwonline._kernels.steps import OUTSIDE
 if typing.TYPE_CHECKING:
     from fwonline.optim.runs.run import Run
 
-__all__ = ["begin", "check_gradient_bound", "is_outside", "measure", "shortened"]
-
-
-def check_gradient_bound(bound: float | None) -> None:
-    """Raise unless a bound of gradients is None or a positive finite number."""
-    if bound is not None and not 0.0 < bound < math.inf:
-        raise ValueError(f"gradient_bound must be a positive finite number, or None, got {bound!r}")
+__all__ = ["begin", "is_outside", "measure", "shortened"]
 
 
 def begin(run: Run) -> None:

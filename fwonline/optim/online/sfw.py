@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from fwonline._kernels import memory, steps
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import NEED_POOL, OK, jit
-from fwonline.optim.base import Optimizer, check_count, check_memory
+from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.schedules import Harmonic, Schedule
@@ -80,6 +82,7 @@ class SFWMethod(Method):
         run.frank_wolfe(r, self.optimizer._schedule(), run.t)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class SFW(Optimizer):
     r"""Stochastic Frank-Wolfe on a memory of the last samples (Negiar et al. 2020, Algorithm 1).
 
@@ -148,24 +151,15 @@ class SFW(Optimizer):
     True
     """
 
+    memory: int = 1000
+    batch_size: int = 1
+    steps_per_sample: int = 1
+    schedule: Schedule | None = None
+
     _run_class = MemoryRun
     _learn = staticmethod(learn)
     _iterate = staticmethod(iterate)
     _method_class = SFWMethod
-
-    def __init__(
-        self,
-        memory: int = 1000,
-        batch_size: int = 1,
-        steps_per_sample: int = 1,
-        schedule: Schedule | None = None,
-    ):
-        check_memory(memory, batch_size)
-        check_count("steps_per_sample", steps_per_sample)
-        self.memory = memory
-        self.batch_size = batch_size
-        self.steps_per_sample = steps_per_sample
-        self.schedule = schedule
 
     def _schedule(self) -> Schedule:
         return self.schedule or _TWO_OVER_T

@@ -35,17 +35,11 @@ if typing.TYPE_CHECKING:
     Array = NDArray[np.float64]
     Batch = NDArray[np.int64]
 
-__all__ = ["FiniteSumOptimizer", "FiniteSumRun", "check_positive"]
+__all__ = ["FiniteSumOptimizer", "FiniteSumRun"]
 
 TWO_OVER_K = Harmonic()
 # Steps between two looks at the exact gap, where minimize is given a tolerance.
 _LOOK = 10
-
-
-def check_positive(name: str, value: float | None) -> None:
-    """Raise unless value is None or a positive finite number."""
-    if value is not None and not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive finite number, or None, got {value!r}")
 
 
 class FiniteSumRun(BatchRun):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import typing
 
@@ -28,10 +29,14 @@ if typing.TYPE_CHECKING:
 __all__ = ["Corrective", "FullGradient", "SampledOracle"]
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class FullGradient(Optimizer):
     """Base of the optimizers that look at every sample they hold at every step."""
 
-    _run: FullRun
+    memory: int = 1000
+    steps_per_sample: int = 1
+    schedule: Schedule | None = None
+
     _run_class = FullRun
     # Whether steps go away from atoms, too; whether the oracle sees a random part of the atoms.
     _is_corrective: typing.ClassVar[bool] = False
@@ -40,13 +45,6 @@ class FullGradient(Optimizer):
     def _step(self, run: FullRun, look: Look) -> None:
         """One step of the algorithm."""
         raise NotImplementedError
-
-    def __init__(self, memory: int = 1000, steps_per_sample: int = 1, schedule: Schedule | None = None):
-        check_count("memory", memory)
-        check_count("steps_per_sample", steps_per_sample)
-        self.memory = memory
-        self.steps_per_sample = steps_per_sample
-        self.schedule = schedule
 
     def _schedule(self) -> Schedule:
         return _UNUSED if self.schedule is None or isinstance(self.schedule, LineSearch) else self.schedule
@@ -156,25 +154,20 @@ class Corrective:
         return dict(self._run.active.weights) if hasattr(self, "_run") else {}
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class SampledOracle:
     """What the optimizers whose oracle sees a random fraction of the atoms add to :class:`FullGradient`."""
 
+    fraction: float = 0.1
+    memory: int = 1000
+    steps_per_sample: int = 1
+    schedule: Schedule | None = None
+    check: int = 2
+
     _is_sampled = True
 
-    def __init__(
-        self,
-        fraction: float = 0.1,
-        memory: int = 1000,
-        steps_per_sample: int = 1,
-        schedule: Schedule | None = None,
-        check: int = 2,
-    ):
-        if not 0.0 < fraction <= 1.0:
-            raise ValueError(f"fraction must be in (0, 1], got {fraction!r}")
-        check_count("check", check)
-        FullGradient.__init__(typing.cast("FullGradient", self), memory, steps_per_sample, schedule)
-        self.fraction = fraction
-        self.check = check
+    def __post_init__(self) -> None:
+        Optimizer.__post_init__(typing.cast("Optimizer", self))
 
     def _due(self, step: int) -> bool:
         return self.fraction < 1.0 and step % (self.check * int(1.0 / self.fraction)) == 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from fwonline import _loaded
-from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer
 from fwonline.optim.runs.method import Method, SumRun
 
 if typing.TYPE_CHECKING:
@@ -31,6 +31,7 @@ class HazanLuoMethod(Method):
         run.frank_wolfe(g, self.optimizer.schedule or TWO_OVER_K, self.k - 1)  # gamma_k = 2 / (k + 1)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class HazanLuoFW(FiniteSumOptimizer):
     r"""Stochastic Frank-Wolfe with batches that grow (Hazan, Luo 2016, their section 2; "SFW" in comparisons).
 
@@ -84,32 +85,15 @@ class HazanLuoFW(FiniteSumOptimizer):
     array([3, 7])
     """
 
-    _method_class = HazanLuoMethod
+    batch_size: int | None = None
+    lipschitz: float | None = None
+    gradient_bound: float | None = None
+    diameter: float | None = None
+    schedule: Schedule | None = None
+    memory: int = 1000
+    steps_per_sample: int = 1
 
-    def __init__(
-        self,
-        batch_size: int | None = None,
-        lipschitz: float | None = None,
-        gradient_bound: float | None = None,
-        diameter: float | None = None,
-        schedule: Schedule | None = None,
-        memory: int = 1000,
-        steps_per_sample: int = 1,
-    ):
-        if batch_size is not None:
-            check_count("batch_size", batch_size)
-        check_positive("lipschitz", lipschitz)
-        check_positive("gradient_bound", gradient_bound)
-        check_positive("diameter", diameter)
-        check_count("memory", memory)
-        check_count("steps_per_sample", steps_per_sample)
-        self.batch_size = batch_size
-        self.lipschitz = lipschitz
-        self.gradient_bound = gradient_bound
-        self.diameter = diameter
-        self.schedule = schedule
-        self.memory = memory
-        self.steps_per_sample = steps_per_sample
+    _method_class = HazanLuoMethod
 
     @property
     def _needs_lipschitz(self) -> bool:

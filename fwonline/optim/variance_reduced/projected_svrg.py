@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import numpy as np
 
 from fwonline import _loaded
-from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 
 __all__ = ["ProjectedSVRG"]
@@ -44,6 +44,7 @@ class ProjectedSVRGMethod(Method):
         w[...] = run.constraint.project(w - eta * g)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class ProjectedSVRG(FiniteSumOptimizer):
     r"""Projected SVRG (Johnson, Zhang 2013): SVRF's gradient estimate, a gradient step and a projection.
 
@@ -97,30 +98,14 @@ class ProjectedSVRG(FiniteSumOptimizer):
     array([3, 7])
     """
 
-    _method_class = ProjectedSVRGMethod
+    step: float | None = None
+    batch_size: int = 1
+    epoch: int | None = None
+    lipschitz: float | None = None
+    memory: int = 1000
+    steps_per_sample: int = 1
 
-    def __init__(
-        self,
-        step: float | None = None,
-        batch_size: int = 1,
-        epoch: int | None = None,
-        lipschitz: float | None = None,
-        memory: int = 1000,
-        steps_per_sample: int = 1,
-    ):
-        check_positive("step", step)
-        check_positive("lipschitz", lipschitz)
-        check_count("batch_size", batch_size)
-        if epoch is not None:
-            check_count("epoch", epoch)
-        check_count("memory", memory)
-        check_count("steps_per_sample", steps_per_sample)
-        self.step = step
-        self.batch_size = batch_size
-        self.epoch = epoch
-        self.lipschitz = lipschitz
-        self.memory = memory
-        self.steps_per_sample = steps_per_sample
+    _method_class = ProjectedSVRGMethod
 
     @property
     def _needs_lipschitz(self) -> bool:

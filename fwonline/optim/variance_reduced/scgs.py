@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import numpy as np
 
 from fwonline import _loaded
-from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer
 from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.variance_reduced.cndg import cndg
 
@@ -46,6 +46,7 @@ class SCGSMethod(Method):
         y += gamma * self.x  # y_k
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class SCGS(FiniteSumOptimizer):
     r"""Stochastic conditional gradient sliding (Lan, Zhou 2016): Nesterov's acceleration without projections.
 
@@ -108,37 +109,14 @@ class SCGS(FiniteSumOptimizer):
     array([3, 7])
     """
 
+    batch_size: int | None = None
+    lipschitz: float | None = None
+    sigma: float | None = None
+    gradient_bound: float | None = None
+    diameter: float | None = None
+    inner_steps: int | None = None
+    memory: int = 1000
+    steps_per_sample: int = 1
+
     _method_class = SCGSMethod
     _needs_lipschitz = True
-
-    def __init__(
-        self,
-        batch_size: int | None = None,
-        lipschitz: float | None = None,
-        sigma: float | None = None,
-        gradient_bound: float | None = None,
-        diameter: float | None = None,
-        inner_steps: int | None = None,
-        memory: int = 1000,
-        steps_per_sample: int = 1,
-    ):
-        for name, count in (("batch_size", batch_size), ("inner_steps", inner_steps)):
-            if count is not None:
-                check_count(name, count)
-        for name, value in (
-            ("lipschitz", lipschitz),
-            ("sigma", sigma),
-            ("gradient_bound", gradient_bound),
-            ("diameter", diameter),
-        ):
-            check_positive(name, value)
-        check_count("memory", memory)
-        check_count("steps_per_sample", steps_per_sample)
-        self.batch_size = batch_size
-        self.lipschitz = lipschitz
-        self.sigma = sigma
-        self.gradient_bound = gradient_bound
-        self.diameter = diameter
-        self.inner_steps = inner_steps
-        self.memory = memory
-        self.steps_per_sample = steps_per_sample

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import typing
 
 import numpy as np
 
-from fwonline.optim.base import check_count
-from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer, check_positive
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer
 from fwonline.optim.runs.method import Epochs, SumRun
 from fwonline.optim.variance_reduced.cndg import cndg
 
@@ -66,6 +66,7 @@ class STORCMethod(Epochs):
         return run.at_most_all(700 * self.N + 24.0 * self.N * run.G * (self.k + 1.0) / (run.L * run.D))
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class STORC(FiniteSumOptimizer):
     r"""Stochastic variance-reduced conditional gradient sliding (Hazan, Luo 2016, Algorithm 2).
 
@@ -150,41 +151,16 @@ class STORC(FiniteSumOptimizer):
     array([3, 7])
     """
 
+    strong_convexity: float | None = None
+    interior: bool = False
+    batch_size: int | None = None
+    epoch: int | None = None
+    lipschitz: float | None = None
+    gradient_bound: float | None = None
+    diameter: float | None = None
+    inner_steps: int | None = None
+    memory: int = 1000
+    steps_per_sample: int = 1
+
     _method_class = STORCMethod
     _needs_lipschitz = True
-
-    def __init__(
-        self,
-        strong_convexity: float | None = None,
-        interior: bool = False,
-        batch_size: int | None = None,
-        epoch: int | None = None,
-        lipschitz: float | None = None,
-        gradient_bound: float | None = None,
-        diameter: float | None = None,
-        inner_steps: int | None = None,
-        memory: int = 1000,
-        steps_per_sample: int = 1,
-    ):
-        for name, count in (("batch_size", batch_size), ("epoch", epoch), ("inner_steps", inner_steps)):
-            if count is not None:
-                check_count(name, count)
-        for name, value in (
-            ("strong_convexity", strong_convexity),
-            ("lipschitz", lipschitz),
-            ("gradient_bound", gradient_bound),
-            ("diameter", diameter),
-        ):
-            check_positive(name, value)
-        check_count("memory", memory)
-        check_count("steps_per_sample", steps_per_sample)
-        self.strong_convexity = strong_convexity
-        self.interior = interior
-        self.batch_size = batch_size
-        self.epoch = epoch
-        self.lipschitz = lipschitz
-        self.gradient_bound = gradient_bound
-        self.diameter = diameter
-        self.inner_steps = inner_steps
-        self.memory = memory
-        self.steps_per_sample = steps_per_sample

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
-from fwonline.optim.base import check_count
 from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer
 from fwonline.optim.runs.method import Epochs, SumRun
 
@@ -30,6 +30,7 @@ class SVRFMethod(Epochs):
         return run.frank_wolfe_at(x, g, self.optimizer.schedule or TWO_OVER_K, k - 1)  # gamma_k = 2 / (k + 1)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class SVRF(FiniteSumOptimizer):
     r"""Stochastic variance-reduced Frank-Wolfe (Hazan, Luo 2016, Algorithm 1).
 
@@ -102,23 +103,10 @@ class SVRF(FiniteSumOptimizer):
     201
     """
 
-    _method_class = SVRFMethod
+    batch_size: int | None = None
+    epoch: int | None = None
+    schedule: Schedule | None = None
+    memory: int = 1000
+    steps_per_sample: int = 1
 
-    def __init__(
-        self,
-        batch_size: int | None = None,
-        epoch: int | None = None,
-        schedule: Schedule | None = None,
-        memory: int = 1000,
-        steps_per_sample: int = 1,
-    ):
-        for name, value in (("batch_size", batch_size), ("epoch", epoch)):
-            if value is not None:
-                check_count(name, value)
-        check_count("memory", memory)
-        check_count("steps_per_sample", steps_per_sample)
-        self.batch_size = batch_size
-        self.epoch = epoch
-        self.schedule = schedule
-        self.memory = memory
-        self.steps_per_sample = steps_per_sample
+    _method_class = SVRFMethod
