@@ -61,6 +61,8 @@ class Optimizer(base.Base):
     # The steps on a finite sum: of those that work on matrices, and of those that only work on finite sums.
     _method_class: typing.ClassVar[type[Method] | None] = None
     _run: typing.Any
+    # Steps between two looks at the exact gap; as many as there are samples where None.
+    _look_every: typing.ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
         """Check the parameters, the fields of a dataclass; None is one where it is the default."""
@@ -181,7 +183,8 @@ class Optimizer(base.Base):
         Parameters
         ----------
         X
-            Samples x features, a dense array or a scipy sparse matrix.
+            Samples x features, a dense array or a scipy sparse matrix; for :class:`FW` and its family also a
+            ``numpy.memmap``, which is read in parts.
         y
             Targets, shape (n,); labels of binary losses are 0/1, booleans or -1/+1.
         loss
@@ -200,7 +203,8 @@ class Optimizer(base.Base):
             (or its estimate) asks for, not the set's ``initial_point``; ``ProjectedSGD`` projects its first step,
             taken from 0. ``SVRF`` and ``STORC`` start at such a vertex everywhere, as their paper does.
         tol
-            End when the exact Frank-Wolfe gap is at most tol; looked at now and then, at a cost of one pass each.
+            End when the exact Frank-Wolfe gap is at most tol. It is looked at now and then, at a cost of one pass each;
+            :class:`FW` and its family know it from each whole gradient that they take.
 
         Returns
         -------
@@ -209,7 +213,8 @@ class Optimizer(base.Base):
             for a convex loss: both are rounded up by what their sums may have lost, so that this holds of the numbers
             as they stand; ``gap_estimate``, that of the last step by the optimizer's own estimate of the gradient,
             which is no bound; ``nit``, ``n_gradients``, ``n_exact_gradients``, ``n_lmo``; ``success`` and
-            ``message``.
+            ``message``; of :class:`FW` and its family also ``n_coefficients`` and ``n_drop_steps``, and there what
+            ``fun`` and ``gap`` cost at the end is not counted.
 
         Raises
         ------
@@ -218,30 +223,55 @@ class Optimizer(base.Base):
         """
         check_count("steps", steps)
         loss = river_optim.losses.Squared() if loss is None else loss
-        rows, d = as_rows(X, binary_targets(y) if losses.is_binary(loss) else y)
+        targets = binary_targets(y) if losses.is_binary(loss) else y
+        run, total = self._on_data(X, targets, loss, constraint, seed, x0)
+        return self._descend(run, total, steps, callback, tol)
+
+    def _on_data(
+        self,
+        X: typing.Any,
+        y: ArrayLike,
+        loss: typing.Any,
+        constraint: sets.ConvexSet,
+        seed: int | None,
+        x0: typing.Any,
+    ) -> tuple[typing.Any, FiniteSum]:
+        """A run over a data set, before its first step; and the sum by which results are measured."""
+        rows, d = as_rows(X, y)
         if not len(rows[3]):
             raise ValueError("X has no rows: there is nothing to minimise")
-        total = FiniteSum(rows_of(rows, d), rows[3], ScalarLoss(loss))
         run = self.start(constraint, loss, seed)
+        self._place(run, d, x0)
+        run.offline(Rows.of(*rows))
+        return run, FiniteSum(rows_of(rows, d), rows[3], ScalarLoss(loss))
+
+    @staticmethod
+    def _place(run: ModelRun, d: int, x0: typing.Any) -> None:
+        """Let a run begin with d features, at x0 where that is given."""
         run.grow(np.arange(d))
         if x0 is not None:
             run.set_weights(x0)
-        run.offline(Rows.of(*rows))
-        return self._follow(run, steps, len(rows[3]), callback, tol, lambda x: total.measure(x, constraint))
+
+    def _descend(self, run, total: FiniteSum, steps: int, callback, tol: float | None) -> OptimizeResult:
+        every = self._look_every or total.n
+        return self._follow(run, steps, every, callback, tol, lambda x: total.measure(x, run.constraint))
 
     def _follow(
         self,
         run: ModelRun,
         steps: int,
-        n: int,
+        every: int,
         callback: Callable[[State], bool | None] | None,
         tol: float | None,
         measure: Callable[[NDArray[np.float64]], tuple[float, float]],
     ) -> OptimizeResult:
-        """Iterate a run that is ready, over n samples; ``measure`` returns a point's objective and exact gap."""
+        """Iterate a run that is ready, and look at the gap every so many steps.
+
+        ``measure`` returns a point's objective and exact gap.
+        """
         success, message = True, f"took the {steps} steps asked for"
         # With neither a callback nor a tolerance the loop is compiled from end to end.
-        chunk = 1 if callback else (steps if tol is None else max(1, min(steps, n)))
+        chunk = 1 if callback else (steps if tol is None else max(1, min(steps, every)))
         done = 0
         try:
             while done < steps:
@@ -251,7 +281,7 @@ class Optimizer(base.Base):
                 if callback is not None and callback(run.progress()):
                     message = f"the callback ended it after {done} steps"
                     break
-                if tol is not None and (done % n == 0 or done == steps):
+                if tol is not None and (done % every == 0 or done == steps):
                     gap = measure(run.weights)[1]
                     if gap <= tol:
                         message = f"the exact gap {gap:.3g} is at most tol = {tol:g}, after {done} steps"

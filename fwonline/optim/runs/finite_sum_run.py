@@ -10,13 +10,11 @@ import math
 import typing
 
 import numpy as np
-from river import optim as river_optim
 
-from fwonline import _loaded, losses, sets
-from fwonline._checks import check_count
+from fwonline import _loaded, sets
 from fwonline._kernels import layout
 from fwonline.optim.base import Optimizer
-from fwonline.optim.problem.data import binary_targets, by_rows
+from fwonline.optim.problem.data import by_rows
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.runs.batch_run import BatchRun
 from fwonline.optim.runs.method import HUGE, Method, distance_sq, move_towards
@@ -24,12 +22,8 @@ from fwonline.optim.schedules import Harmonic, Schedule
 from fwonline.sets.spectral import SpectralSet
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
-    from scipy.optimize import OptimizeResult
 
-    from fwonline.optim.base import State
     from fwonline.optim.problem.score_loss import ScoreLoss
 
     Array = NDArray[np.float64]
@@ -38,8 +32,6 @@ if typing.TYPE_CHECKING:
 __all__ = ["FiniteSumOptimizer", "FiniteSumRun"]
 
 TWO_OVER_K = Harmonic()
-# Steps between two looks at the exact gap, where minimize is given a tolerance.
-_LOOK = 10
 
 
 class FiniteSumRun(BatchRun):
@@ -302,6 +294,7 @@ class FiniteSumOptimizer(Optimizer):
     """
 
     _run_class = FiniteSumRun
+    _look_every = 10
     _method_class: typing.ClassVar[type[Method]]
     lipschitz: float | None = None
     gradient_bound: float | None = None
@@ -326,26 +319,8 @@ class FiniteSumOptimizer(Optimizer):
                 f"lipschitz must be given, a number > 0: no bound of the second derivative of {loss} is known"
             )
 
-    def minimize(
-        self,
-        X: typing.Any,
-        y: ArrayLike,
-        *,
-        loss: typing.Any = None,
-        constraint: sets.ConvexSet,
-        steps: int = 10_000,
-        seed: int | None = None,
-        callback: Callable[[State], bool | None] | None = None,
-        x0: ArrayLike | None = None,
-        tol: float | None = None,
-    ) -> OptimizeResult:
-        check_count("steps", steps)
-        loss = river_optim.losses.Squared() if loss is None else loss
+    def _on_data(self, X, y, loss, constraint, seed, x0):
         run = self.start(constraint, loss, seed)
-        data = run.attach(X, binary_targets(y) if losses.is_binary(loss) else y)
-        run.grow(np.arange(data.data.shape[1]))
-        if x0 is not None:
-            run.set_weights(x0)
-        return self._follow(run, steps, _LOOK, callback, tol, lambda x: data.measure(x, constraint))
-
-    minimize.__doc__ = Optimizer.minimize.__doc__
+        total = run.attach(X, y)
+        self._place(run, total.data.shape[1], x0)
+        return run, total

@@ -7,22 +7,15 @@ import math
 import typing
 
 import numpy as np
-from river import optim as river_optim
 from scipy.optimize import OptimizeResult
 
-from fwonline import losses, sets
-from fwonline._checks import check_count
-from fwonline.optim.base import Optimizer, State
+from fwonline.optim.base import Optimizer
 from fwonline.optim.problem.columns import by_columns
-from fwonline.optim.problem.data import binary_targets, check_targets
+from fwonline.optim.problem.data import check_targets
 from fwonline.optim.runs.full_run import FullRun, Look
 from fwonline.optim.schedules import Harmonic, LineSearch
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike
-
     from fwonline.optim.schedules import Schedule
     from fwonline.sets.atoms import Atom
 
@@ -62,41 +55,22 @@ class FullGradient(Optimizer):
         """Whether offline the exact gap is to be looked at apart from the steps, before this one."""
         return False
 
-    def minimize(
-        self,
-        X: typing.Any,
-        y: ArrayLike,
-        *,
-        loss: typing.Any = None,
-        constraint: sets.ConvexSet,
-        steps: int = 10_000,
-        seed: int | None = None,
-        callback: Callable[[State], bool | None] | None = None,
-        x0: ArrayLike | None = None,
-        tol: float | None = None,
-    ) -> OptimizeResult:
-        """Minimise the mean loss over a set: as :meth:`Optimizer.minimize`, with what differs said here.
-
-        ``X`` may also be a ``numpy.memmap``, which is read in parts. A whole gradient tells whether ``tol`` is reached
-        at no cost; methods that sample the gradient look now and then (see their parameter ``check``). The result also
-        has ``n_coefficients`` and ``n_drop_steps``; what ``fun`` and ``gap`` cost at the end is not counted.
-        """
-        check_count("steps", steps)
-        loss = river_optim.losses.Squared() if loss is None else loss
+    def _on_data(self, X, y, loss, constraint, seed, x0):
         data = by_columns(X)
         n, d = data.shape
-        targets = check_targets(binary_targets(y) if losses.is_binary(loss) else y, n)
+        targets = check_targets(y, n)
         if not n:
             raise ValueError("X has no rows: there is nothing to minimise")
         if constraint.shape is not None and d != math.prod(constraint.shape):
             raise ValueError(f"{constraint} holds points of {math.prod(constraint.shape)} features, X has {d} columns")
         run = self.start(constraint, loss, seed)
         run.is_online = False
-        run.grow(np.arange(d))
-        if x0 is not None:
-            run.set_weights(x0)
+        self._place(run, d, x0)
         run.attach(data, targets, np.zeros(n))
-        message = self._descend(run, steps, callback, tol)
+        return run, run.sum
+
+    def _descend(self, run, total, steps, callback, tol):
+        message = self._take_steps(run, steps, callback, tol)
         spent = self.n_gradients, self.n_exact_gradients, self.n_coefficients, self.n_lmo
         run.refresh()
         fun, gap = run.certify()
@@ -122,7 +96,7 @@ class FullGradient(Optimizer):
             message=message,
         )
 
-    def _descend(self, run: FullRun, steps: int, callback, tol: float | None) -> str:
+    def _take_steps(self, run: FullRun, steps: int, callback, tol: float | None) -> str:
         """Take the steps; returns why it ended before the last, or nothing."""
         for done in range(steps):
             if tol is not None and self._due(done) and (gap := run.certify()[1]) <= tol:
