@@ -19,7 +19,7 @@ from fwonline.cluster import _rounding
 from fwonline.cluster._methods import METHODS
 from fwonline.cluster._relaxation import Relaxation
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.features import rank_of
+from fwonline.features import rank_of
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence

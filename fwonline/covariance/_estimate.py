@@ -18,7 +18,7 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fwonline.covariance._state import State
-    from fwonline.linear_model.features import FeatureIndex
+    from fwonline.features import FeatureIndex
 
 __all__ = ["Estimate"]
 

@@ -14,7 +14,7 @@ from fwonline._room import WithScratch, check_room, longer
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 __all__ = ["LARGEST", "State"]
 
@@ -27,10 +27,9 @@ LARGEST = {"float64": layout.LARGEST, "float32": 1e15}
 class State(WithScratch):
     """The estimate X, the method's matrix M, the dual Y where there is one, and what is known of their sizes.
 
-    The matrices are packed. They grow as a :class:`~fwonline.linear_model.features.FeatureIndex` adds features.
+    The matrices are packed. They grow as a :class:`~fwonline.features.FeatureIndex` adds features.
     """
 
-    fixed_dimension: int | None = None  # features may always be added
     # What a step fills, and a checkpoint leaves out.
     _scratch = (
         "g", "z", "deviation", "delta", "space", "block", "terms", "idx", "val", "idx_bytes", "val_bytes",
@@ -91,9 +90,8 @@ class State(WithScratch):
         if count > self.idx.size:
             self._buffers(2 * count)
 
-    def grow(self, ranks: NDArray[np.int64]) -> None:
-        """Add a feature for each rank; what was not there before was 0."""
-        n = self.n + len(ranks)
+    def grow(self, n: int) -> None:
+        """Have n features; what was not there before was 0."""
         if n > self.mean.size:
             # Packed rows only ever grow at the end; features that trickle in cost a copy for every eighth of them.
             capacity = max(n, self.mean.size + self.mean.size // 8, 8)
@@ -108,10 +106,6 @@ class State(WithScratch):
                 self.y = longer(self.y, size)
             self.mean = longer(self.mean, capacity)
             self._work()
-        self.n = n
-
-    def shrink(self, n: int) -> None:
-        """Take back features that were just added; nothing has been learned of them."""
         self.n = n
 
     # --- what is read off X ---

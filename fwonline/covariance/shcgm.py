@@ -20,10 +20,10 @@ from fwonline.covariance._merging import Part, blend, pool
 from fwonline.covariance._methods import METHODS
 from fwonline.covariance._state import LARGEST, State
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.features import FeatureIndex, describe
+from fwonline.features import FeatureIndex, describe
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -240,10 +240,12 @@ class SHCGMCovariance(base.Estimator, Estimate):
         state = _loaded.instance(self, "_state", State)
         features = _loaded.instance(self, "_features", FeatureIndex)
         _loaded.claim(self, "_state", "_features")
-        _loaded.like(state, fresh._state, "rank", "dual", "dtype_name", "fixed_dimension")
+        _loaded.like(state, fresh._state, "rank", "dual", "dtype_name")
         self._method = fresh._method
         state.check_loaded(self._method.batch_size)
         positions = features.positions
+        unbounded = features.most is None and features.dimension is None
+        _loaded.require(self, "_features", unbounded, "features that are as many as samples bring")
         _loaded.require(
             features,
             "names",
@@ -273,14 +275,15 @@ class SHCGMCovariance(base.Estimator, Estimate):
             than memory has room for; the estimate is then as it was before.
         """
         state, features = self._state, self._features
-        known = len(features)
         try:
-            count = features.load(x, state)  # type: ignore[arg-type]
+            count = features.load(x, state)
             if not memory.largest_of(state.val.view(np.int64), 0, count) <= LARGEST[self.dtype]:
                 raise SampleError(self._describe(x))
-        except Exception:
-            features.forget(known, state)  # type: ignore[arg-type]
+            state.grow(len(features))
+        except BaseException:
+            state.n = min(state.n, features.rollback())
             raise
+        features.commit()
         self._learn(count)
 
     def learn_one(self, x: dict) -> None:
@@ -327,15 +330,22 @@ class SHCGMCovariance(base.Estimator, Estimate):
         good = int(bad[0]) if bad.size else len(X)
         state = self._state
         if good:
-            columns = self._features.columns(names, state)  # type: ignore[arg-type]
-            self._features._forget_buffer()
-            state.reserve(len(names))
-            state.idx[: len(names)] = np.arange(len(names)) if columns is None else columns
+            self._add(lambda: self._features.load_columns(names, state))
         for row in X[:good]:
             state.val[: len(names)] = row
             self._learn(len(names))
         if bad.size:
             raise SampleError(f"row {good}: {self._describe(dict(zip(names, X[good].tolist(), strict=True)))}")
+
+    def _add(self, features: Callable[[], object]) -> None:
+        """Add features to the index, and room for them to the matrices; both or neither."""
+        try:
+            features()
+            self._state.grow(len(self._features))
+        except BaseException:
+            self._state.n = min(self._state.n, self._features.rollback())
+            raise
+        self._features.commit()
 
     def _describe(self, x: dict) -> str | None:
         """What is wrong with a sample."""
@@ -390,7 +400,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
         whole = self.clone()
         if learned:
             names = {name: None for model, _ in learned for name in model.features}
-            whole._features.add(names, whole._state)  # type: ignore[arg-type]
+            whole._add(lambda: whole._features.add(names))
             positions = whole._features.positions
             parts = [
                 Part(model._state, share, np.array([positions[name] for name in model.features], dtype=np.intp))

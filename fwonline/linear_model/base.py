@@ -15,7 +15,7 @@ from fwonline import _loaded, losses
 from fwonline._kernels import coordinates, layout, scores
 from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.features import FeatureIndex, describe, rank_of
+from fwonline.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
 from fwonline.linear_model.readings import Readings
 from fwonline.optim.base import Optimizer, check_count
@@ -95,9 +95,9 @@ class FWLinear(Readings, abc.ABC):
         if max_names is not None:
             check_count("max_names", max_names)
         self.max_names = max_names
-        self._features = FeatureIndex(max_names)
         working = self._default_optimizer() if self.optimizer is None else self.optimizer
         self._run: Run = self._start(working)
+        self._features = FeatureIndex(max_names, self._run.fixed_dimension)
         if max_names is not None and self._run.fixed_dimension is not None:
             raise ValueError(f"max_names is for sets of any dimension; {constraint} has {self._run.fixed_dimension}")
         self._y_name: str | None = None
@@ -152,6 +152,7 @@ class FWLinear(Readings, abc.ABC):
             ("intercept", bool(run.s.fit_intercept) == bool(self.intercept), "what its run has"),
             ("_features", len(self._features) == run.n_features, f"{run.n_features} features"),
             ("max_names", self._features.most == self.max_names, "what its features are bounded by"),
+            ("_features", self._features.dimension == run.fixed_dimension, "as many as the set has coordinates"),
             (
                 "_features",
                 bool((self._features.seen <= run.s.seen).all()),
@@ -215,24 +216,38 @@ class FWLinear(Readings, abc.ABC):
             For a value that is no finite number; the model is then as it was before.
         """
         run, features = self._run, self._features
-        known, classes, seen = len(features.names), self._classes, run.s.seen
+        classes, seen = self._classes, run.s.seen
         try:
             target = self._target(y)
             n = features.load(x, run)
+            if features.new_ranks is not None:
+                run.grow(features.new_ranks)
+                run.s.crowded = int(features.is_crowded)
             status = run.learn_buffered(n, target)
             if status == layout.NEED_NAMES:
-                n = features.make_room(run)
+                n = self._make_room(n)
                 status = run.learn_buffered(n, target)
             if status:
                 raise SampleError(self._complaint(status, x, y))
-            if features.most is not None:
+            if features.awaits_commit:
+                features.commit()
                 features.saw(run.row.idx[:n], run.row.val[:n], run.s.seen)
         except BaseException:
             if run.s.seen == seen:
                 self._classes = classes
-                features.forget(known, run)
+                run.rollback(features.rollback())
                 run.forget_last()
+            else:
+                features.commit()
             raise
+
+    def _make_room(self, n: int) -> int:
+        """Give features up for those of the sample in the run's buffers; returns the sample's length."""
+        run, features = self._run, self._features
+        run.s.crowded = 0
+        idx, val = run.row.idx[:n], run.row.val[:n]
+        gone = features.leaving(idx, val, run.it.rank, run.weighs, run.gives_weights_up)
+        return features.give_up(gone, run.take_out(gone), idx, val)
 
     def _play_raw(self, x: dict, y: typing.Any) -> float:
         """Learn a sample; return what `_raw_one` said of it before, to the last bit."""
@@ -309,7 +324,7 @@ class FWLinear(Readings, abc.ABC):
 
     def _learn_matrix(self, X: typing.Any, y: ArrayLike, names: typing.Sequence) -> None:
         labels = np.asarray(y)
-        known, classes, seen = len(self._features), self._classes, self.n_samples
+        classes, seen = self._classes, self.n_samples
         try:
             self._learn_labelled(X, labels, names)
         except BaseException:
@@ -317,9 +332,23 @@ class FWLinear(Readings, abc.ABC):
             self._classes = classes
             if learned := self.n_samples - seen:
                 self._targets(labels[:learned])
+                self._features.commit()
             else:
-                self._features.forget(known, self._run)
+                self._run.rollback(self._features.rollback())
             raise
+        self._features.commit()
+
+    def _add_features(self, names: typing.Iterable) -> None:
+        """Know features that no sample has shown."""
+        self._run.grow(self._features.add(names))
+        self._features.commit()
+
+    def _columns(self, names: typing.Sequence) -> NDArray[np.uint32] | None:
+        """Positions of named columns, added where new; None if column j stands at position j."""
+        columns = self._features.columns(names)
+        if self._features.new_ranks is not None:
+            self._run.grow(self._features.new_ranks)
+        return columns
 
     def _learn_labelled(self, X: typing.Any, labels: NDArray, names: typing.Sequence) -> None:
         targets, problem = self._targets(labels)
@@ -329,7 +358,7 @@ class FWLinear(Readings, abc.ABC):
             self._learn_rows_of_names(rows, labels[:good], names)
         elif good:
             seen = int(self._run.s.seen)
-            columns = self._features.columns(names, self._run)
+            columns = self._columns(names)
             if columns is not None:
                 rows = (rows[0], columns[rows[1]], *rows[2:])
             row, status = self._run.learn_rows(Rows.of(*rows), 0, good)

@@ -36,7 +36,7 @@ def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.
     if not learned:
         return whole
     run, features = whole._run, whole._features
-    features.add(united(whole.max_names, [(model._features.names, model._run.weighs()) for model, _ in learned]), run)
+    whole._add_features(united(whole.max_names, [(m._features.names, m._run.weighs()) for m, _ in learned]))
     # A model that has not met a feature gives it the weight that every feature has before it is met.
     weights = np.zeros(run.n_features)
     for model, share in learned:

@@ -11,7 +11,7 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy import sparse
 
-    from fwonline.linear_model.features import FeatureIndex
+    from fwonline.features import FeatureIndex
     from fwonline.optim.runs.model_run import LastSample, ModelRun
     from fwonline.sets import ConvexSet
 

@@ -12,8 +12,8 @@ from river import utils as river_utils
 from fwonline import _loaded
 from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
+from fwonline.features import FeatureIndex, describe
 from fwonline.linear_model.base import FWLinear, label_array, seen
-from fwonline.linear_model.features import FeatureIndex, describe
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.one_sample import OneSampleFW
@@ -264,7 +264,8 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         self._features = FeatureIndex(self.max_names)
         self._classes = tuple(classes.tolist())
         self._run = self._start(self._default_optimizer() if self.optimizer is None else self.optimizer)
-        self._features.columns(range(d), self._run)
+        self._columns(range(d))
+        self._features.commit()
         self._run.admit(len(classes))
         self._run.x[...] = result.x
         self._run.s.warm = 1
@@ -283,9 +284,7 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
         if not learned:
             return whole
         run, features = whole._run, whole._features
-        features.add(
-            united(whole.max_names, [(model._features.names, model._run.weighs()) for model, _ in learned]), run
-        )
+        whole._add_features(united(whole.max_names, [(m._features.names, m._run.weighs()) for m, _ in learned]))
         whole._classes = tuple({label: None for model, _ in learned for label in model.classes})
         run.admit(len(whole._classes))
         weights = np.zeros(run.x.shape)

@@ -94,6 +94,10 @@ def test_who_was_seen_when_is_what_samples_have_shown(change, match):
 def test_a_set_of_fixed_dimension_names_its_coordinates_by_number():
     box = sets.Box([-1.0] * 4, [1.0] * 4)
     refused(trained(optim.SFW(memory=10), box), lambda m: m._features.names.__setitem__(0, 7), "numbers of the coord")
+    for dimension, message in ((None, "as many as the set"), (5, "as many as the set"), (-1, "FeatureIndex.dimension")):
+        refused(
+            trained(optim.SFW(memory=10), box), lambda m, d=dimension: setattr(m._features, "dimension", d), message
+        )
 
 
 # --- integers that a compiled step follows, and loops that end ---

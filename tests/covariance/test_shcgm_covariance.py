@@ -544,7 +544,6 @@ DAMAGES = {
             ("n_above", 0.5),
             ("second_moment_trace", -1.0),
             ("rng", None),
-            ("fixed_dimension", 3),
         )
     },
     "x not semidefinite": set_x(1, 50.0),
@@ -586,6 +585,10 @@ def test_damaged_parameters_and_names_are_refused():
         other._features.names = names
         with pytest.raises(CheckpointError, match="names"):
             codec.loads(codec.dumps(other))
+    other = codec.loads(codec.dumps(model))
+    other._features.dimension = 2
+    with pytest.raises(CheckpointError, match=r"SHCGMCovariance\._features"):
+        codec.loads(codec.dumps(other))
 
 
 def test_the_method_is_what_the_parameters_say():

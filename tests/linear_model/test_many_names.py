@@ -3,16 +3,15 @@
 import copy
 import pickle
 import random
-import types
 
 import numpy as np
 import pytest
 from support.catalogue import PAIRS, SETS, everything
 from test_max_names import FAMILY, fits, words
 
-from fwonline import sets
+from fwonline import features, sets
 from fwonline.checkpoint import codec
-from fwonline.linear_model import FWRegressor, features
+from fwonline.linear_model import FWRegressor
 from fwonline.optim.runs import run
 
 FEW = ("l1", "l2", "simplex")
@@ -93,8 +92,8 @@ def test_the_longest_unseen_of_many(spread, count):
     rng = np.random.default_rng(count)
     index = features.FeatureIndex(20_000)
     index.seen = rng.integers(spread, size=20_000)
-    held = types.SimpleNamespace(it=types.SimpleNamespace(rank=rng.permutation(20_000)))
+    rank = rng.permutation(20_000)
     free = rng.random(20_000) < 0.7
-    found = index._longest_unseen(held, free, int(free.sum()), count)
-    order = np.lexsort((held.it.rank, index.seen))
+    found = index._longest_unseen(rank, free, int(free.sum()), count)
+    order = np.lexsort((rank, index.seen))
     assert sorted(found) == sorted(order[free[order]][:count])

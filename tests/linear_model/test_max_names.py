@@ -24,8 +24,8 @@ from support.pairwise_oracle import PairwiseOracle
 from fwonline import optim, sets
 from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
+from fwonline.features import rank_of
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
-from fwonline.linear_model.features import rank_of
 from fwonline.optim import schedules
 
 MOST = 24

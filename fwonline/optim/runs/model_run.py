@@ -186,6 +186,12 @@ class ModelRun:
         new[movers] = holes
         return new, holes, movers
 
+    def rollback(self, d: int) -> None:
+        """Take back all features but the first d, which a sample brought that was refused."""
+        self.s.crowded = 0
+        if d < self.n_features:
+            self.shrink(d)
+
     def forget_last(self) -> None:
         """A sample that was refused has overwritten the buffers."""
         if self._last is None:

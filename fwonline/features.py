@@ -18,17 +18,15 @@ from fwonline._kernels import layout
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from numpy.typing import NDArray
 
-    from fwonline.optim.runs.model_run import ModelRun as Run
-
-__all__ = ["FeatureIndex", "rank_of"]
+__all__ = ["Buffers", "FeatureIndex", "describe", "rank_of"]
 
 
 def rank_of(key: Hashable) -> int:
-    """A number that hangs on the name of a feature alone: ties in an LMO go to the lowest.
+    """A number that depends on the name of a feature alone: ties in an LMO go to the lowest.
 
     Integers that are small rank as themselves, so that columns of a matrix rank in their order; other names rank by a
     hash that is the same in every process. Names that are equal (1, 1.0, True) rank the same.
@@ -133,27 +131,53 @@ def positions_of(names: list[typing.Any]) -> dict[typing.Any, int]:
     return positions if len(positions) <= PART else Positions(positions)
 
 
+class Buffers(typing.Protocol):
+    """Where samples are written on their way in: positions as ``uint32``, values as ``float64``."""
+
+    idx_bytes: typing.Any
+    val_bytes: typing.Any
+
+    def reserve(self, n: int) -> None:
+        """Make room for a sample of n entries, in other buffers if need be."""
+
+
 class FeatureIndex:
     """Maps features to positions; new ones are appended, those of one sample by rank.
 
-    Positions hang on the sequence of samples, never on the order of keys in a dict, and so do sums over them.
+    Positions depend on the sequence of samples, never on the order of keys in a dict, and so do sums over them.
+
+    Features that a sample or a matrix brings are new until the caller has learned it. The caller gives its own arrays
+    room for them, and then calls :meth:`commit`, or :meth:`rollback` to be rid of them.
 
     Parameters
     ----------
     most
         Features at most, or None. Where a sample brings more than there is room for, those that weigh nothing and were
-        not seen for longest are given up, once the run has accepted the sample.
+        not seen for longest are given up, once the sample is known to be good.
+    dimension
+        How many features there are, where the set says so, or None. They are the integers below it then, all of them
+        there from the first sample on, each at its own position.
+
+    Attributes
+    ----------
+    names, positions
+        The features, and the position of each.
+    new_ranks
+        Ranks of the features that are new, in the order of their positions; None where there are none.
+    awaits_commit
+        Whether the index must hear of a sample that was learned: there are new features, or a bound of all.
     """
 
-    # What files of version 0.1.0 do not say.
-    most: int | None = None
-
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, dimension: int | None = None) -> None:
         self.most = most
+        self.dimension = dimension
         # With a bound, the sample that showed each feature last, its value not 0: counted from 1, 0 for none.
         self.seen = np.zeros(0, dtype=np.int64)
         self.positions: dict[typing.Any, int] = {}
         self.names: list[typing.Any] = []
+        self.new_ranks: NDArray[np.int64] | None = None
+        self.awaits_commit = most is not None
+        self._n_committed = 0
         # How many features there were when they were last seen to be the numbers from 0 on; -1 for never.
         self._numbered = -1
         self._size = -1
@@ -166,73 +190,97 @@ class FeatureIndex:
 
     def __getstate__(self) -> dict:
         # The keys of the sample seen last and its packer only save time.
-        state = {"names": self.names}
-        return state if self.most is None else {**state, "most": self.most, "seen": self.seen[: len(self.names)]}
+        state: dict[str, typing.Any] = {"names": self.names}
+        if self.most is not None:
+            state |= {"most": self.most, "seen": self.seen[: len(self.names)]}
+        return state if self.dimension is None else {**state, "dimension": self.dimension}
 
     def __setstate__(self, state: dict) -> None:
-        self.__init__(state.get("most"))  # type: ignore[misc]
+        self.__init__(state.get("most"), state.get("dimension"))  # type: ignore[misc]
         self.names = state["names"]
         self.positions = positions_of(self.names)
+        self._n_committed = len(self.names)
         if self.most is not None:
             self.seen = state["seen"].copy()
 
     def _check_loaded(self) -> None:
         self.names = list(_loaded.instance(self, "names", list))
         _loaded.names(self, "names", self.names)
+        if self.dimension is not None:
+            _loaded.count(self, "dimension")
         if self.most is not None:
             _loaded.count(self, "most", 1)
             _loaded.array(self, "seen", np.int64, (len(self.names),), least=0)
         # Other attributes are not a file's to say.
-        self.__setstate__({"names": self.names, "most": self.most, "seen": self.seen})
+        self.__setstate__({name: getattr(self, name) for name in ("names", "most", "seen", "dimension")})
 
-    def add(self, names: Iterable[typing.Any], run: Run) -> None:
-        """Give positions to new features.
+    # --- new features -----------------------------------------------------------------------------------------
 
-        A set of one dimension, such as a box with bounds by coordinate, speaks of its features by number: then they are
-        the integers below its dimension, all of them there from the first sample on, each in its own place.
+    def add(self, names: Iterable[typing.Any]) -> NDArray[np.int64]:
+        """Give positions to new features; returns their ranks.
+
+        Raises
+        ------
+        SampleError
+            For a name that is not equal to itself, or with a dimension one that is no integer below it.
         """
-        if (size := run.fixed_dimension) is not None:
+        if (size := self.dimension) is not None:
             for name in names:
                 if not isinstance(name, int | np.integer) or not 0 <= name < size:
                     raise SampleError(
-                        f"{run.constraint} has {size} coordinates, so features are the integers 0 to {size - 1}; "
-                        f"the sample brings {name!r}"
+                        f"the set has {size} coordinates, so features are the integers 0 to {size - 1}; the sample "
+                        f"brings {name!r}"
                     )
             names = range(len(self), size)
         names = list(names)
         if strange := [name for name in names if name != name]:  # noqa: PLR0124  NaN, which no later one would equal
             raise SampleError(f"a feature is named {strange[0]!r}; expected a name that is equal to itself")
         new = sorted(((rank_of(name), name) for name in names), key=lambda pair: pair[0])
-        run.grow(np.array([rank for rank, _ in new], dtype=np.int64))
+        self.new_ranks, self.awaits_commit = np.array([rank for rank, _ in new], dtype=np.int64), True
         if len(self.names) + len(new) > PART and type(self.positions) is dict:
             self.positions = Positions(self.positions)
         for _, name in new:
-            self.positions[name] = len(self.names)
             self.names.append(name)
+            self.positions[name] = len(self.names) - 1
+        return self.new_ranks
 
-    def forget(self, count: int, run: Run) -> None:
-        """Back to the first ``count`` features: what a refused sample brought leaves no trace."""
-        if self.most is not None:
-            run.s.crowded = 0
-        for name in self.names[count:]:
-            del self.positions[name]
+    def commit(self) -> None:
+        """Keep the features that are new."""
+        self._n_committed, self.new_ranks, self.awaits_commit = len(self.names), None, self.most is not None
+
+    def rollback(self) -> int:
+        """Take back the features that are new, and return how many are left; what buffers hold is not trusted."""
+        count = self._n_committed
         if len(self.names) > count:
+            for name in self.names[count:]:
+                if name in self.positions:
+                    del self.positions[name]
             del self.names[count:]
-            self._numbered = -1
-            self._asked = _Asked()
-            run.shrink(count)
+            self._forget_order()
         self._forget_buffer()
+        self.commit()
+        return count
 
-    def load(self, x: dict, run: Run) -> int:
-        """Write a sample into the run's buffers; answers its number of entries.
+    def _forget_order(self) -> None:
+        """Positions that were known by their order may be others now."""
+        self._numbered = -1
+        self._asked = _Asked()
 
-        Nothing is changed but the buffers and, for features never seen, the size of the arrays.
+    # --- one sample, written into buffers ---------------------------------------------------------------------
+
+    def load(self, x: dict, buffers: Buffers) -> int:
+        """Write a sample into buffers; returns its number of entries. Features that it brings are new.
+
+        Raises
+        ------
+        SampleError
+            For a value that is no number, or a feature that cannot be added.
         """
         n = len(x)
         if n != self._size:
-            self._expect(n, run)
+            self._expect(n, buffers)
         try:
-            self._pack_values(run.val_bytes, 0, *x.values())
+            self._pack_values(buffers.val_bytes, 0, *x.values())
         except (struct.error, OverflowError, TypeError):
             raise SampleError(describe(x)) from None
         if not n:
@@ -246,118 +294,17 @@ class FeatureIndex:
             try:
                 positions = self._find(x)
             except KeyError:
-                # Should the sample be refused after all, whoever called takes them back (``forget``).
-                known = len(self.names)
-                self.add([key for key in x if key not in self.positions], run)
+                self.add([key for key in x if key not in self.positions])
                 positions = self._find(x)
-                if self.most is not None and len(self.names) > self.most:
-                    self._known = known
-                    run.s.crowded = 1
-            self._pack_positions(run.idx_bytes, 0, *positions)
+            self._pack_positions(buffers.idx_bytes, 0, *positions)
             self._first = first
             if same_first:
                 self._keys = tuple(x)
         return n
 
-    # --- a bound of how many there are ------------------------------------------------------------------------
-
-    def fits(self, names: typing.Sequence[typing.Any]) -> bool:
-        """Whether columns of these names find room without others being given up."""
-        if self.most is None:
-            return True
-        known = len(self)
-        if isinstance(names, range) and len(names) == known == self._numbered:
-            return known <= self.most
-        return known + sum(name not in self.positions for name in names) <= self.most
-
-    def saw(self, idx: NDArray[np.uint32], val: NDArray[np.float64], when: typing.Any) -> None:
-        """Entries of samples that were learned; ``when`` counts the samples up to each."""
-        if self.most is None:
-            return
-        if self.seen.size < len(self.names):
-            seen = np.zeros(max(len(self.names), 2 * self.seen.size, 64), dtype=np.int64)
-            seen[: self.seen.size] = self.seen
-            self.seen = seen
-        shown = val != 0.0
-        self.seen[idx[shown]] = when if np.ndim(when) == 0 else when[shown]
-
-    def make_room(self, run: Run) -> int:
-        """Give features up for those of the sample in the run's buffers, which brings too many; returns its length.
-
-        Features leave in the order of: whether they weigh something, the sample that showed them last, their rank. So
-        that not every new name costs a pass over all that is held, up to a sixteenth leave at once. Where too few may
-        leave, new names of the sample are passed over, those of the highest rank first, as if it had not brought them.
-        """
-        assert self.most is not None
-        known, n, d = self._known, int(run.row.indptr[1]), len(self.names)
-        run.s.crowded = 0
-        self.saw(run.row.idx[:0], run.row.val[:0], 0)
-        idx, val = run.row.idx[:n], run.row.val[:n]
-        # A name that comes with the value 0 says nothing yet.
-        silent = idx[(idx >= known) & (val == 0.0)].astype(np.int64)
-        needed = max(d - silent.size - self.most, 0)
-        leaving = self._oldest(run, known, idx, needed, max(needed, min(self.most // 16, AT_ONCE)))
-        # New names stand in the order of their ranks.
-        fresh = np.setdiff1d(np.arange(known, d), silent)
-        passed_over = fresh[max(fresh.size - max(needed - leaving.size, 0), 0) :]
-        gone = np.sort(np.concatenate([leaving, silent, passed_over]))
-        names = self.names
-        for j in gone.tolist():
-            del self.positions[names[j]]
-        new = run.take_out(gone)
-        left = d - gone.size
-        movers = left + np.flatnonzero(new[left:] >= 0)
-        for source, to in zip(movers.tolist(), new[movers].tolist(), strict=True):
-            names[to] = names[source]
-            self.positions[names[to]] = to
-        del names[left:]
-        self.seen[new[movers]] = self.seen[movers]
-        self.seen[left:] = 0
-        stays = new[idx] >= 0
-        n = int(np.count_nonzero(stays))
-        run.row.idx[:n], run.row.val[:n] = new[idx[stays]], val[stays]
-        self._numbered = -1
-        self._asked = _Asked()
-        self._forget_buffer()
-        return n
-
-    def _oldest(self, run: Run, known: int, idx: NDArray[np.uint32], needed: int, count: int) -> NDArray[np.int64]:
-        """The positions of ``count`` features below ``known`` that may leave, or of as many as there are.
-
-        Those that weigh something leave only where no others are left to make the room that is needed.
-        """
-        if not needed:
-            return np.zeros(0, dtype=np.int64)
-        weighs = run.weighs()[:known]
-        free = ~weighs
-        free[idx[idx < known]] = False
-        there = int(np.count_nonzero(free))
-        if there >= needed or not run.gives_weights_up:
-            return self._longest_unseen(run, free, there, count)
-        weighs[idx[idx < known]] = False
-        heavy = self._longest_unseen(run, weighs, int(np.count_nonzero(weighs)), needed - there)
-        return np.concatenate([np.flatnonzero(free), heavy])
-
-    def _longest_unseen(self, run: Run, free: NDArray[np.bool_], there: int, count: int) -> NDArray[np.int64]:
-        """Of the ``there`` positions that are free, ``count`` seen before the others; of equals the lowest ranks."""
-        if there <= count:
-            return np.flatnonzero(free)
-        seen = self.seen[: free.size]
-        if there > 16 * count:
-            # A few of them tell where the wanted ones end, so that not all must be put in order.
-            few = np.sort(seen[free][:: max(there // 4096, 1)])
-            early = free & (seen <= few[min(2 * count * few.size // there + 8, few.size - 1)])
-            if np.count_nonzero(early) >= count:
-                free = early
-        candidates = np.flatnonzero(free)
-        last = np.partition(seen[candidates], count - 1)[count - 1]
-        before, equal = candidates[seen[candidates] < last], candidates[seen[candidates] == last]
-        order = np.argsort(run.it.rank[equal], kind="stable")
-        return np.concatenate([before, equal[order[: count - before.size]]])
-
-    def _expect(self, n: int, run: Run) -> None:
+    def _expect(self, n: int, buffers: Buffers) -> None:
         """Prepare for samples of n features."""
-        run.reserve(n)
+        buffers.reserve(n)
         self._size = n
         self._forget_buffer()
         self._pack_values = struct.Struct(f"{n}d").pack_into
@@ -399,17 +346,27 @@ class FeatureIndex:
             asked.size, asked.first = n, next(iter(x))
         return idx, val
 
-    def columns(self, names: typing.Sequence[typing.Any], run: Run) -> NDArray[np.uint32] | None:
-        """Positions of named columns, added where new; None if column j stands at position j."""
+    # --- the columns of a matrix ------------------------------------------------------------------------------
+
+    def columns(self, names: typing.Sequence[typing.Any]) -> NDArray[np.uint32] | None:
+        """Positions of named columns, added where new; None if column j stands at position j.
+
+        Raises
+        ------
+        ValueError
+            Where two new columns have the same name.
+        SampleError
+            As :meth:`add` does.
+        """
         numbered = isinstance(names, range)
         if numbered and len(names) == len(self) == self._numbered:
             return None
         if len(self) == len(names) and self.names == list(names):
             self._numbered = len(names) if numbered else -1
             return None
-        if not self.names and numbered and run.fixed_dimension is None:
+        if not self.names and numbered and self.dimension is None:
             # The columns of a matrix: each name is its own rank.
-            run.grow(np.arange(len(names)))
+            self.new_ranks, self.awaits_commit = np.arange(len(names)), True
             self.names = list(names)
             self.positions = positions_of(self.names)
             self._numbered = len(names)
@@ -418,15 +375,137 @@ class FeatureIndex:
         if new:
             if len(set(new)) < len(new):
                 raise ValueError("two columns have the same name")
-            self.add(new, run)
+            self.add(new)
         positions = np.fromiter((self.positions[name] for name in names), np.uint32, len(names))
         return None if np.array_equal(positions, np.arange(len(positions))) else positions
+
+    def load_columns(self, names: typing.Sequence[typing.Any], buffers: Buffers) -> None:
+        """Write the positions of named columns into buffers; new ones are added, as :meth:`columns` adds them."""
+        columns, n = self.columns(names), len(names)
+        buffers.reserve(n)
+        self._forget_buffer()
+        struct.pack_into(f"{n}I", buffers.idx_bytes, 0, *(range(n) if columns is None else columns.tolist()))
 
     def find_columns(self, names: typing.Sequence[typing.Any]) -> NDArray[np.int64] | None:
         """Positions of named columns, -1 for one never seen; None if column j stands at position j."""
         if isinstance(names, range) and len(names) == len(self) == self._numbered:
             return None
         return np.fromiter((self.positions.get(name, -1) for name in names), np.int64, len(names))
+
+    # --- a bound of how many there are ------------------------------------------------------------------------
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are more features than may be held."""
+        return self.most is not None and len(self.names) > self.most
+
+    def fits(self, names: typing.Sequence[typing.Any]) -> bool:
+        """Whether columns of these names find room without others being given up."""
+        if self.most is None:
+            return True
+        known = len(self)
+        if isinstance(names, range) and len(names) == known == self._numbered:
+            return known <= self.most
+        return known + sum(name not in self.positions for name in names) <= self.most
+
+    def saw(self, idx: NDArray[np.uint32], val: NDArray[np.float64], when: typing.Any) -> None:
+        """Entries of samples that were learned; ``when`` counts the samples up to each."""
+        if self.most is None:
+            return
+        self._reserve_seen()
+        shown = val != 0.0
+        self.seen[idx[shown]] = when if np.ndim(when) == 0 else when[shown]
+
+    def _reserve_seen(self) -> None:
+        if self.seen.size < len(self.names):
+            seen = np.zeros(max(len(self.names), 2 * self.seen.size, 64), dtype=np.int64)
+            seen[: self.seen.size] = self.seen
+            self.seen = seen
+
+    def leaving(
+        self,
+        idx: NDArray[np.uint32],
+        val: NDArray[np.float64],
+        ranks: NDArray[np.int64],
+        weighs: Callable[[], NDArray[np.bool_]],
+        heavy_may_leave: bool,
+    ) -> NDArray[np.int64]:
+        """Positions of the features to give up for those of a sample, idx and val, which brings too many.
+
+        Features leave in the order of: whether they weigh something, the sample that showed them last, their rank. So
+        that not every new name costs a pass over all that is held, up to a sixteenth leave at once. Where too few may
+        leave, new names of the sample are passed over, those of the highest rank first, as if it had not brought them.
+        """
+        assert self.most is not None
+        self._reserve_seen()
+        known, d = self._n_committed, len(self.names)
+        # A name that comes with the value 0 says nothing yet.
+        silent = idx[(idx >= known) & (val == 0.0)].astype(np.int64)
+        needed = max(d - silent.size - self.most, 0)
+        leaving = self._oldest(idx[idx < known], needed, ranks, weighs, heavy_may_leave)
+        # New names stand in the order of their ranks.
+        fresh = np.setdiff1d(np.arange(known, d), silent)
+        passed_over = fresh[max(fresh.size - max(needed - leaving.size, 0), 0) :]
+        return np.sort(np.concatenate([leaving, silent, passed_over]))
+
+    def give_up(
+        self, gone: NDArray[np.int64], new: NDArray[np.int64], idx: NDArray[np.uint32], val: NDArray[np.float64]
+    ) -> int:
+        """Let names, and the sample idx and val, follow features that were given up; returns the sample's length.
+
+        ``new`` has the new position of each feature there was, -1 for those that are gone. What is left is committed.
+        """
+        left, names = len(self.names) - gone.size, self.names
+        for j in gone.tolist():
+            del self.positions[names[j]]
+        movers = left + np.flatnonzero(new[left:] >= 0)
+        for source, to in zip(movers.tolist(), new[movers].tolist(), strict=True):
+            names[to] = names[source]
+            self.positions[names[to]] = to
+        del names[left:]
+        self.seen[new[movers]] = self.seen[movers]
+        self.seen[left:] = 0
+        self.commit()
+        self._forget_order()
+        self._forget_buffer()
+        stays = new[idx] >= 0
+        n = int(np.count_nonzero(stays))
+        idx[:n], val[:n] = new[idx[stays]], val[stays]
+        return n
+
+    def _oldest(self, shown, needed, ranks, weighs, heavy_may_leave) -> NDArray[np.int64]:
+        """Committed features that leave where so many are needed: those shown stay, heavy ones are the last to go."""
+        if not needed:
+            return np.zeros(0, dtype=np.int64)
+        assert self.most is not None
+        heavy = weighs()[: self._n_committed]
+        free = ~heavy
+        free[shown] = False
+        there = int(np.count_nonzero(free))
+        if there >= needed or not heavy_may_leave:
+            return self._longest_unseen(ranks, free, there, max(needed, min(self.most // 16, AT_ONCE)))
+        heavy[shown] = False
+        others = self._longest_unseen(ranks, heavy, int(np.count_nonzero(heavy)), needed - there)
+        return np.concatenate([np.flatnonzero(free), others])
+
+    def _longest_unseen(
+        self, ranks: NDArray[np.int64], free: NDArray[np.bool_], there: int, count: int
+    ) -> NDArray[np.int64]:
+        """Of the ``there`` positions that are free, ``count`` seen before the others; of equals the lowest ranks."""
+        if there <= count:
+            return np.flatnonzero(free)
+        seen = self.seen[: free.size]
+        if there > 16 * count:
+            # A few of them tell where the wanted ones end, so that not all must be put in order.
+            few = np.sort(seen[free][:: max(there // 4096, 1)])
+            early = free & (seen <= few[min(2 * count * few.size // there + 8, few.size - 1)])
+            if np.count_nonzero(early) >= count:
+                free = early
+        candidates = np.flatnonzero(free)
+        last = np.partition(seen[candidates], count - 1)[count - 1]
+        before, equal = candidates[seen[candidates] < last], candidates[seen[candidates] == last]
+        order = np.argsort(ranks[equal], kind="stable")
+        return np.concatenate([before, equal[order[: count - before.size]]])
 
 
 def describe(x: dict) -> str | None:
