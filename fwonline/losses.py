@@ -42,7 +42,7 @@ from river.optim import losses as _river
 from fwonline._checks import check_positive
 from fwonline._kernels.entry import call, compiled_function
 from fwonline._kernels.layout import jit
-from fwonline._kernels.scores import sigmoid
+from fwonline._kernels.scores import log1p_exp, sigmoid
 from fwonline._kernels.state import Loss
 
 if typing.TYPE_CHECKING:
@@ -51,6 +51,7 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Scalar = Callable[[float, float], float]
 
 __all__ = [
     "CompiledLoss",
@@ -64,12 +65,6 @@ __all__ = [
 
 
 # --- formulas: f(y, z) and f'(y, z) of a loss with two parameters ------------------------------------------------
-
-
-@nb.njit(cache=True, forceinline=True)
-def _log1p_exp(z):
-    """log(1 + e^z) without overflow."""
-    return z + math.log1p(math.exp(-z)) if z > 0.0 else math.log1p(math.exp(z))
 
 
 def _squared(p, q, y, z):
@@ -132,7 +127,7 @@ def _epsilon_label_slope(p, q, y, z):
 
 
 def _log(p, q, y, z):
-    return _log1p_exp(-z) * p if y > 0.5 else _log1p_exp(z) * q
+    return log1p_exp(-z) * p if y > 0.5 else log1p_exp(z) * q
 
 
 def _log_slope(p, q, y, z):
@@ -149,7 +144,7 @@ def _hinge_slope(p, q, y, z):
 
 
 def _focal(p, q, y, z):
-    return _log1p_exp(-(p * ((2.0 * y - 1.0) * z) + q)) / p
+    return log1p_exp(-(p * ((2.0 * y - 1.0) * z) + q)) / p
 
 
 def _focal_slope(p, q, y, z):
@@ -343,10 +338,7 @@ def check_loss(loss: typing.Any) -> None:
         )
 
 
-Vectorised = typing.Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]
-
-
-def vector_loss(loss: typing.Any) -> tuple[Vectorised, Vectorised]:
+def vector_loss(loss: typing.Any) -> tuple[Callable[[Floats, Floats], Floats], Callable[[Floats, Floats], Floats]]:
     """Value and derivative of a loss over arrays.
 
     Parameters
@@ -370,17 +362,23 @@ def vector_loss(loss: typing.Any) -> tuple[Vectorised, Vectorised]:
     array([-2.,  4.])
     """
     check_loss(loss)
-    native = compiled(loss)
-    if native is None:
-        label = bool if is_binary(loss) else float
+    if (native := compiled(loss)) is not None:
+        return functools.partial(_over, native.value, native), functools.partial(_over, native.derivative, native)
 
-        def one_by_one(method: Callable, y: Floats, z: Floats) -> Floats:
-            pairs = zip(np.ravel(y).tolist(), np.ravel(z).tolist(), strict=True)
-            return np.array([float(method(label(a), b)) for a, b in pairs])
+    def one_by_one(function: Scalar, y: Floats, z: Floats) -> Floats:
+        return np.array(list(map(function, np.ravel(y).tolist(), np.ravel(z).tolist())))
 
-        return functools.partial(one_by_one, loss), functools.partial(one_by_one, loss.gradient)
+    value, derivative = scalar_loss(loss)
+    return functools.partial(one_by_one, value), functools.partial(one_by_one, derivative)
 
-    return functools.partial(_over, native.value, native), functools.partial(_over, native.derivative, native)
+
+def scalar_loss(loss: typing.Any) -> tuple[Scalar, Scalar]:
+    """Value and derivative of a loss, of floats."""
+    if (native := compiled(loss)) is not None:
+        parameters = native.p, native.q
+        return functools.partial(_at, native.value, *parameters), functools.partial(_at, native.derivative, *parameters)
+    label = bool if is_binary(loss) else float
+    return lambda y, z: float(loss(label(y), z)), lambda y, z: float(loss.gradient(label(y), z))
 
 
 def _over(address: int, native: Loss, y: typing.Any, z: typing.Any) -> Floats:

@@ -19,6 +19,12 @@ def sigmoid(z):
     return e / (1.0 + e)
 
 
+@part
+def log1p_exp(z):
+    """log(1 + e^z) without overflow."""
+    return z + math.log1p(math.exp(-z)) if z > 0.0 else math.log1p(math.exp(z))
+
+
 @jit
 def score_rows(v, scalars, indptr, idx, val, raw, probability):
     """raw[i] = <x_i, w> + intercept, w = scale v; probability[i] its logistic function, where there is room for it.

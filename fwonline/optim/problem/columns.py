@@ -83,8 +83,8 @@ def column_products(indptr, indices, data, columns, alpha, out):
 class SparseColumns(ByColumns):
     """A scipy sparse matrix, held by columns."""
 
-    def __init__(self, X: typing.Any):
-        self.X = sparse.csc_array(X)
+    def __init__(self, X: sparse.csr_array):
+        self.X = X.tocsc()
         self.shape = self.X.shape
 
     def gram(self, weights: Array, y: Array | None = None) -> tuple[Array, Array]:

@@ -91,6 +91,7 @@ class BatchRun(ModelRun, abc.ABC):
     def _prepare(self) -> None:
         """What follows from the parameters, and is never saved."""
         self.score_loss = self._score_loss()
+        self._value, self._derivative = losses.scalar_loss(self.loss)
         shape, box = self.constraint.shape, self.constraint
         # How many features there are where the set says so, and what a feature weighs before it is seen.
         self.fixed_dimension = None if shape is None else math.prod(shape)
@@ -237,12 +238,12 @@ class BatchRun(ModelRun, abc.ABC):
 
     def _learn(self, idx: NDArray[np.uint32], val: Array, y: float) -> int:
         self._check_dimension()
-        status = self._status(val, y)
+        status, largest = self._status(val, y)
         if status != layout.OK:
             return status
         prediction = float(sparse_dot(self.v, idx, val, 0, idx.size) + self.s.intercept)
-        value, slope = self._evaluate(y, prediction)
-        if not abs(slope) * float(np.abs(val).max(initial=0.0)) <= layout.LARGEST**2:
+        value, slope = self._value(y, prediction), self._derivative(y, prediction)
+        if not abs(slope) * largest <= layout.LARGEST**2:
             return layout.TOO_LARGE
         if self.s.crowded:
             return layout.NEED_NAMES
@@ -253,11 +254,12 @@ class BatchRun(ModelRun, abc.ABC):
         self._steps()
         return layout.OK
 
-    def _status(self, val: Array, y: float) -> int:
-        """Whether all numbers of a sample may be learned from."""
-        if not np.abs(val).max(initial=0.0) <= layout.LARGEST:
-            return layout.BAD_VALUE
-        return layout.OK if abs(y) <= layout.LARGEST else layout.BAD_TARGET
+    def _status(self, val: Array, y: float) -> tuple[int, float]:
+        """Whether all numbers of a sample may be learned from, and the size of its largest value."""
+        largest = float(np.abs(val).max(initial=0.0))
+        if not largest <= layout.LARGEST:
+            return layout.BAD_VALUE, largest
+        return (layout.OK if abs(y) <= layout.LARGEST else layout.BAD_TARGET), largest
 
     def _steps(self) -> None:
         optimizer = self.optimizer
@@ -277,21 +279,6 @@ class BatchRun(ModelRun, abc.ABC):
         s.target, s.prediction, s.loss = y, prediction, loss
         s.loss_sum += loss
         s.seen += 1
-
-    def _evaluate(self, y: float, z: float) -> tuple[float, float]:
-        """The loss of a prediction, and its derivative."""
-        if not self.score_loss.is_known:
-            return float(self.loss(self._label(y), z)), float(self.loss.gradient(self._label(y), z))
-        target, score = np.array([y]), np.array([z])
-        return float(self.score_loss.value(target, score)[0]), float(self.score_loss.derivative(target, score)[0])
-
-    def _derivative(self, y: float, z: float) -> float:
-        if not self.score_loss.is_known:
-            return float(self.loss.gradient(self._label(y), z))
-        return float(self.score_loss.derivative(np.array([y]), np.array([z]))[0])
-
-    def _label(self, y: float) -> float | bool:
-        return bool(y) if losses.is_binary(self.loss) else y
 
     # --- what is read -------------------------------------------------------------------------------------------
 

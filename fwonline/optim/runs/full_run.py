@@ -11,7 +11,6 @@ import math
 import typing
 
 import numpy as np
-from scipy import sparse
 
 from fwonline import _loaded, sets
 from fwonline._kernels import layout
@@ -156,12 +155,8 @@ class FullRun(BatchRun):
     def sum(self) -> FiniteSum:
         """The sum that is minimised; online over the ring, turned to columns when it is asked for after a sample."""
         if self._sum is None:
-            ring, n = self.ring, self.ring.live
-            entries, indptr = ring.entries(), np.concatenate([[0], np.cumsum(ring.length[:n])])
-            X = sparse.csr_array(
-                (ring.val[entries], ring.idx[entries].astype(np.int64), indptr), shape=(n, self.n_features)
-            )
-            self.attach(SparseColumns(X), ring.targets(), ring.largest_values())
+            X, largest = self.ring.matrix(self.n_features)
+            self.attach(SparseColumns(X), self.ring.targets(), largest)
         return typing.cast("FiniteSum", self._sum)
 
     def attach(self, data: ByColumns, y: Array, largest: Array) -> None:

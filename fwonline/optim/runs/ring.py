@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 import numpy as np
+from scipy import sparse
 
 from fwonline import _loaded
 from fwonline._kernels import layout
@@ -92,14 +93,16 @@ class Ring:
     def targets(self) -> Array:
         return self.y[: self.live]
 
-    def largest_values(self) -> Array:
-        """max |x_ij| of each sample."""
+    def matrix(self, d: int) -> tuple[sparse.csr_array, Array]:
+        """The samples as a matrix of d columns, and max |x_ij| of each."""
         length = self.length[: self.live]
+        indptr, entries = np.concatenate([[0], np.cumsum(length)]), self.entries()
+        idx, val = self.idx[entries], self.val[entries]
         largest, some = np.zeros(self.live), np.flatnonzero(length)
         if some.size:
-            starts = (np.cumsum(length) - length)[some]
-            largest[some] = np.maximum.reduceat(np.abs(self.val[self.entries()]), starts)
-        return largest
+            largest[some] = np.maximum.reduceat(np.abs(val), indptr[some])
+        kind = np.int32 if max(d, val.size) < 1 << 31 else np.int64  # what scipy takes without a look at each
+        return sparse.csr_array((val, idx.astype(kind), indptr.astype(kind)), shape=(self.live, d)), largest
 
     def take_out(self, new: Ints) -> None:
         """Features are given up: each is at position ``new[j]`` from now on, or gone where that is -1."""

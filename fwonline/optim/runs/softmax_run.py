@@ -100,7 +100,7 @@ class SoftmaxRun(FiniteSumRun):
         return z
 
     def _learn(self, idx, val, y):
-        status = self._status(val, y)
+        status, _ = self._status(val, y)
         if status != layout.OK:
             return status
         if self.s.crowded:
