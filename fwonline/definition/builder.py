@@ -14,13 +14,13 @@ from river import base, compose, metrics, utils
 from river.datasets.base import Dataset
 from river.reco.base import Ranker
 
+from fwonline._pipeline import final_estimator
 from fwonline.definition import classes
 from fwonline.definition.permissions import REFERENCE, Permissions, is_secret
 from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError
 from fwonline.loop import BadSamples, EventLoop, GroupLoop, Questions, Timing
 from fwonline.monitors import Metric, Monitor
-from fwonline.monitors.base import final_estimator
 from fwonline.stream import Sink, Source, as_source
 from fwonline.stream.group import GroupSource
 

@@ -7,7 +7,6 @@ import math
 import typing
 
 import numpy as np
-from river import compose
 from river import utils as river_utils
 from scipy import sparse
 
@@ -28,17 +27,10 @@ if typing.TYPE_CHECKING:
 
     from fwonline.optim.runs.model_run import ModelRun as Run
 
-__all__ = ["FWLinear", "final_estimator"]
+__all__ = ["FWLinear"]
 
 CSR = tuple["NDArray[np.int64]", "NDArray[np.integer]", "NDArray[np.float64]"]
 _NONE = np.empty(0)
-
-
-def final_estimator(model: typing.Any) -> typing.Any:
-    """The estimator at the end of a pipeline; any other model itself."""
-    while isinstance(model, compose.Pipeline):
-        model = list(model.steps.values())[-1]
-    return model
 
 
 def label_array(classes: tuple) -> NDArray:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from river import base, compose
+from river import base
 from river.reco.base import Ranker
 
+from fwonline._pipeline import final_estimator
 from fwonline._protocols import SupportsPlay, SupportsPlayProba
 
 __all__ = ["FAULTS", "Calls", "Unpredicted", "calls"]
@@ -73,9 +74,7 @@ def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
     """Choose the calls for a model: probabilities where a monitor's metric needs them, else the plain prediction."""
     if isinstance(model, Ranker):
         return Calls(_predict_ranked(model), _learn_ranked(model), "number")
-    final = model
-    while isinstance(final, compose.Pipeline):
-        final = list(final.steps.values())[-1]
+    final = final_estimator(model)
     has_probabilities = isinstance(final, base.Classifier) and any(map(_needs_probabilities, monitors))
     predict: Callable[[dict], Any] | None = None
     if has_probabilities:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from river import base, compose
+from river import base
 
 from fwonline import _loaded
+from fwonline._pipeline import final_estimator
 
-__all__ = ["Monitor", "final_estimator"]
+__all__ = ["Monitor"]
 
 
 class Monitor(base.Base, abc.ABC):
@@ -77,14 +78,6 @@ class Monitor(base.Base, abc.ABC):
 
 
 _MISSING = object()
-
-
-def final_estimator(model: Any) -> Any:
-    """The estimator at the end of a pipeline, or the model itself."""
-    # Called for every sample, and river's abstract classes make `isinstance` take four times as long.
-    while compose.Pipeline in type(model).__mro__:
-        model = list(model.steps.values())[-1]
-    return model
 
 
 def exposed(monitor: Monitor, model: Any, attribute: str) -> Any:

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from fwonline import _loaded
+from fwonline._pipeline import final_estimator
 from fwonline.monitors._samples import Samples
-from fwonline.monitors.base import Monitor, exposed, final_estimator, number
+from fwonline.monitors.base import Monitor, exposed, number
 
 __all__ = ["Gap"]
 

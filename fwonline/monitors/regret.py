@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from river.optim.losses import MultiClassLoss, Squared
 
 from fwonline import _loaded, losses
+from fwonline._pipeline import final_estimator
 from fwonline.exceptions import SampleError
 from fwonline.monitors._samples import Samples
-from fwonline.monitors.base import Monitor, final_estimator
+from fwonline.monitors.base import Monitor
 from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
 from fwonline.sets import ConvexSet
 

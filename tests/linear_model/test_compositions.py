@@ -20,8 +20,8 @@ from river import (
 from support.catalogue import OPTIMIZERS
 
 from fwonline import optim, sets
+from fwonline._pipeline import final_estimator
 from fwonline.linear_model import FWClassifier, FWRegressor
-from fwonline.linear_model.base import final_estimator
 
 
 def phishing(n=300):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fwonline import optim, sets
-from fwonline.linear_model.base import final_estimator
+from fwonline._pipeline import final_estimator
 
 OPTIMIZERS = {
     "sfw": lambda: optim.SFW(memory=50),

@@ -18,9 +18,9 @@ from fwonline import linear_model as fw
 from fwonline import losses as fw_losses
 from fwonline import monitors, sets
 from fwonline import optim as fw_optim
+from fwonline._pipeline import final_estimator
 from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.base import final_estimator
 from tools.soak.parts import PARTS
 
 __all__ = ["SPECIMENS", "Specimen", "Wrong"]
