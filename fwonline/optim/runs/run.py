@@ -44,6 +44,25 @@ NOISE_BLOCK = 4096
 _SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 
 
+class _Prepared:
+    """An attribute that ``_prepare`` makes, when it is first asked for.
+
+    Not ``__getattr__``, with which every look-up of an attribute would be slow.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: typing.Any, owner: type | None = None) -> typing.Any:
+        if run is None:
+            return self
+        run._prepare()
+        return vars(run)[self._name]
+
+
+_prepared: typing.Any = _Prepared
+
+
 class Run(ModelRun):
     """State and steps shared by all optimizers.
 
@@ -94,17 +113,11 @@ class Run(ModelRun):
         s.steps = getattr(optimizer, "steps_per_sample", None) or 1
 
     # What follows from the parameters, which may not have been read yet when a run comes from a file.
-    native: Native
-    region: Region
-    fixed_dimension: int | None  # how many features there are, where the set says so
-    start_weight: float  # what a feature weighs before it is seen
-    keys: int  # the kind of set whose best coordinate is looked for in u
-
-    def __getattr__(self, name: str) -> typing.Any:
-        if name not in ("native", "region", "fixed_dimension", "start_weight", "keys"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self._prepare()
-        return self.__dict__[name]
+    native: Native = _prepared()
+    region: Region = _prepared()
+    fixed_dimension: int | None = _prepared()  # features, where the set says how many
+    start_weight: float = _prepared()  # what a feature weighs before it is seen
+    keys: int = _prepared()  # the kind of set whose best coordinate is looked for in u
 
     def _prepare(self) -> None:
         """Make what is never saved."""
