@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typing
 
-__all__ = ["SupportsMerged", "SupportsPlay", "SupportsPlayProba"]
+__all__ = ["HasSupportSize", "SupportsMerged", "SupportsPlay", "SupportsPlayProba"]
+
+
+@typing.runtime_checkable
+class HasSupportSize(typing.Protocol):
+    """Counts what its parameters are made of; the monitor `Support` reads it."""
+
+    @property
+    def support_size(self) -> int:
+        """Weights that are not zero; for a matrix, its rank or the factors that it is held in."""
 
 
 @typing.runtime_checkable

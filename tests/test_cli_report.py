@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 
 DEFINITION = """
 model = { class = "FWRegressor", constraint = { class = "ProbabilitySimplex" }, optimizer = { class = "OFW" } }
-monitors = ["MAE", { class = "Gap", every = 100 }, "Regret", "Feasibility"]
+monitors = ["MAE", { class = "Gap", every = 100 }, "Regret", "Feasibility", "Support"]
 [source]
 class = "AdversarialLinear"
 n_features = 4
@@ -52,13 +52,13 @@ def test_a_png_shows_every_panel(runs, capsys):
     assert data.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", data[16:24])
     assert width == 1280
-    assert height > 1300  # six panels
+    assert height > 1500  # seven panels
     picture = imread(path)[:, :, :3]
     curves = (np.abs(picture - np.array([0, 0x72, 0xB2]) / 255) < 0.02).all(axis=2)
     assert curves.sum() > 2000
     inked = curves.any(axis=1)
     panels = np.flatnonzero(np.diff(np.concatenate([[False], inked]).astype(int)) == 1)
-    assert len(panels) >= 5
+    assert len(panels) >= 6
 
 
 @pytest.mark.slow
@@ -75,6 +75,8 @@ def test_an_svg_names_its_curves(runs):
         "optimizer's own (no bound)",
         "Regret against the best fixed point",
         "Average regret a sample",
+        "Weights that are not zero, or rank",
+        "most so far",
         "Samples a second",
         "samples",
     ]:

@@ -459,4 +459,4 @@ def test_version_and_list(capsys):
     assert main(["list"]) == 0
     out = capsys.readouterr().out
     assert "fwonline.linear_model\n  FWClassifier, FWRegressor, FWSoftmax\n" in out
-    assert "\n  Feasibility, Gap, Metric, Regret, Throughput\n" in out
+    assert "\n  Feasibility, Gap, Metric, Regret, Support, Throughput\n" in out

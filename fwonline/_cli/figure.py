@@ -30,6 +30,8 @@ _NAMES = {
     "gap_estimate_mean": "its own, mean",
     "violation": "now",
     "violation_worst": "worst so far",
+    "support": "now",
+    "support_largest": "most so far",
 }
 _ROUNDING = 1e-9
 _COUNTS = ("rejected", "n_pending", "n_expired", "n_unmatched")
@@ -138,6 +140,7 @@ def _panels(logs: Sequence[_Log]) -> list[_Panel]:
     average = _Panel("Average regret a sample", pick("^regret_average"))
     regret = _Panel("Regret against the best fixed point", pick("^regret"))
     violation = _Panel("Distance to the constraint set", pick("violation"), from_zero=True)
+    support = _Panel("Weights that are not zero, or rank", pick("^support"), from_zero=True)
     rates = _Panel("Samples a second", ["rate", *pick("per_second")], from_zero=True)
     rest = [key for key in keys if key not in taken]
     shares = [key for key in rest if _within_unit(logs, key)]
@@ -152,6 +155,7 @@ def _panels(logs: Sequence[_Log]) -> list[_Panel]:
         regret,
         average,
         violation,
+        support,
         rates,
         _Panel("Waiting and set aside", waiting, from_zero=True),
     ]

@@ -358,6 +358,12 @@ class SHCGMKMeans(base.Clusterer):
         return self._relaxation.objective() if self._relaxation.steps else math.nan
 
     @property
+    def support_size(self) -> int:
+        """The rank of X over the points held, by its eigenvalues. O(n_points^3)."""
+        x = self.to_numpy()
+        return int(np.linalg.matrix_rank(x, hermitian=True)) if x.size else 0
+
+    @property
     def infeasibility(self) -> tuple[float, float]:
         """||X 1 - 1|| / ||1|| and ||min(X, 0)|| / ||X||; zeros before the first step."""
         return self._relaxation.row_infeasibility(), self._relaxation.negativity()

@@ -424,6 +424,11 @@ class SHCGMCovariance(base.Estimator, Estimate):
         return state.clear_l1 if self.l1_fraction is None else self.l1_fraction * state.empirical_l1
 
     @property
+    def support_size(self) -> int:
+        """The rank of the estimate, by its eigenvalues. O(n^3)."""
+        return int(np.linalg.matrix_rank(self.to_numpy(), hermitian=True)) if self._state.n else 0
+
+    @property
     def infeasibility(self) -> float:
         """By how much the l1 norm exceeds its bound, relative to the bound; 0.0 inside. O(1)."""
         bound = self._l1_bound

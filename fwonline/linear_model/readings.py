@@ -36,6 +36,11 @@ class Readings:
         return {names[j]: float(w[j]) for j in np.flatnonzero(w)}
 
     @property
+    def support_size(self) -> int:
+        """How many weights are not zero. O(d)."""
+        return int(np.count_nonzero(self._run.weights))
+
+    @property
     def intercept_(self) -> float:
         """The intercept; 0.0 without one."""
         return self._run.s.intercept

@@ -5,6 +5,7 @@ from fwonline.monitors.feasibility import Feasibility
 from fwonline.monitors.gap import Gap
 from fwonline.monitors.metric import Metric
 from fwonline.monitors.regret import Regret
+from fwonline.monitors.support import Support
 from fwonline.monitors.throughput import Throughput
 
-__all__ = ["Feasibility", "Gap", "Metric", "Monitor", "Regret", "Throughput"]
+__all__ = ["Feasibility", "Gap", "Metric", "Monitor", "Regret", "Support", "Throughput"]

@@ -77,6 +77,10 @@ class Iterate(WithScratch):
         """X at many entries that the last step has seen."""
         raise NotImplementedError
 
+    def rank_of(self) -> int:
+        """The factors that X is held in, or its rank."""
+        raise NotImplementedError
+
     def step(self, ratings: Ratings, problem: Problem, rng: np.random.Generator) -> None:
         """Take one step on the ratings that are stored."""
         raise NotImplementedError

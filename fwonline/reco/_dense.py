@@ -65,6 +65,10 @@ class Dense(Iterate):
     def values(self, rows: NDArray[np.integer], cols: NDArray[np.integer]) -> NDArray[np.float64]:
         return self.keep * self.x[rows, cols] + self.weight * self.u[rows] * self.v[cols]
 
+    def rank_of(self) -> int:
+        m, n = self.seen
+        return int(np.linalg.matrix_rank(self.values(*np.ogrid[:m, :n]))) if m and n else 0
+
     def step(self, ratings: Ratings, problem: Problem, rng: np.random.Generator) -> None:
         count, k = ratings.count, self.steps + 1
         eta, rho, beta = STOCHASTIC.eta(k), momentum(k), STOCHASTIC.beta(k, problem.beta0)

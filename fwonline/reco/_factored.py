@@ -75,6 +75,9 @@ class Factored(Iterate):
         lowrank.entries(self.left, self.right, self.rank, self.scale, rows, cols, out)
         return out
 
+    def rank_of(self) -> int:
+        return self.rank
+
     def step(self, ratings: Ratings, problem: Problem, rng: np.random.Generator) -> None:
         m, n = ratings.shape
         count = ratings.count

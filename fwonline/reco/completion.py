@@ -385,6 +385,11 @@ class SHCGMCompletion(Ranker):
         return self._state.radius
 
     @property
+    def support_size(self) -> int:
+        """The factors of X, whose rank is no larger; with `method="shcgm"` its rank, by its singular values."""
+        return self._state.rank_of()
+
+    @property
     def infeasibility(self) -> float:
         """Distance to the box relative to the matrix's norm, both over 10,000 random entries, predictions not clipped.
 

@@ -9,12 +9,12 @@ from river import metrics, optim
 from fwonline import losses, sets
 from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError, SampleError
-from fwonline.monitors import Feasibility, Gap, Metric, Regret, Throughput
+from fwonline.monitors import Feasibility, Gap, Metric, Regret, Support, Throughput
 from fwonline.optim.hindsight import Bracket
 
 
 class Model:
-    gap, exact_gap, violation = 0.5, 0.25, 0.0
+    gap, exact_gap, violation, support_size = 0.5, 0.25, 0.0, 3
 
 
 def regret(loss=None, n=70):
@@ -80,6 +80,7 @@ DAMAGES = [
     (some_gap, put("fading_factor", value=math.nan)),
     (lambda: watched(Feasibility()), put("_looks", value=1.5)),
     (lambda: watched(Feasibility()), put("_worst", value="x")),
+    (lambda: watched(Support()), put("_largest", value=-1)),
     (lambda: watched(Throughput()), put("interval", value=-1.0)),
     (lambda: watched(Throughput()), put("_marked_n", value=math.inf)),
     (lambda: watched(Metric(metrics.MAE())), put("_parts", value=[])),
@@ -130,7 +131,7 @@ def test_a_damaged_monitor_is_refused(make, damage):
 
 
 def test_monitors_that_have_seen_nothing_come_back():
-    for monitor in (Gap(), Feasibility(), Throughput(), Metric(metrics.MAE() + metrics.MSE()), Regret()):
+    for monitor in (Gap(), Feasibility(), Support(), Throughput(), Metric(metrics.MAE() + metrics.MSE()), Regret()):
         assert codec.loads(codec.dumps(monitor)).get() == monitor.get()
     monitor = Regret(losses.EpsilonInsensitive(), sets.Box([-1.0], [1.0]))
     assert codec.loads(codec.dumps(monitor)).get() == monitor.get()

@@ -8,7 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from river import compose, linear_model, metrics, preprocessing, utils
+from river import compose, linear_model, metrics, naive_bayes, preprocessing, utils
 
 from fwonline import losses, monitors, sets
 from fwonline.checkpoint import codec
@@ -17,14 +17,15 @@ from fwonline.exceptions import CheckpointError
 Sample = collections.namedtuple("Sample", "indices values y prediction loss n_features")
 
 
-def told(gap=0.1, exact=None, violation=0.0):
-    return SimpleNamespace(gap=gap, exact_gap=exact, violation=violation)
+def told(gap=0.1, exact=None, violation=0.0, support_size=0):
+    return SimpleNamespace(gap=gap, exact_gap=exact, violation=violation, support_size=support_size)
 
 
 def all_of_them():
     return [
         monitors.Gap(every=3),
         monitors.Feasibility(every=2),
+        monitors.Support(every=2),
         monitors.Metric(metrics.MAE()),
         monitors.Throughput(),
         monitors.Regret(losses.NegativeLogReturn(), sets.ProbabilitySimplex()),
@@ -34,7 +35,12 @@ def all_of_them():
 def feed(monitor, n=10, start=0):
     for t in range(start, start + n):
         x = {"a": 1 + 0.1 * math.sin(t), "b": 1.0}
-        monitor.update(0.5, x["a"] / 2 + 0.5, x=x, model=told(gap=1 / (t + 1), exact=2 / (t + 1), violation=t % 3))
+        monitor.update(
+            0.5,
+            x["a"] / 2 + 0.5,
+            x=x,
+            model=told(gap=1 / (t + 1), exact=2 / (t + 1), violation=t % 3, support_size=t % 5),
+        )
 
 
 @pytest.mark.parametrize("monitor", all_of_them(), ids=lambda m: type(m).__name__)
@@ -82,6 +88,7 @@ class TestEveryMonitor:
             gap = 0.25
             violation = 0.5
             exact_gap = 0.125
+            support_size = 3
 
         direct, piped = monitor.clone(), monitor.clone()
         model = Told()
@@ -259,6 +266,21 @@ def test_feasibility_looks_now_and_then_but_at_once():
     }
 
 
+def test_support_is_read_now_and_then_and_its_largest_kept():
+    monitor = monitors.Support(every=3)
+    for size in (2, 90, 90, 7, 90, 90, 5):
+        monitor.update(model=told(support_size=size))
+    assert monitor.get() == {"support": 5, "support_largest": 7}
+
+
+def test_support_counts_weights_of_a_model_that_does_not():
+    monitor = monitors.Support(every=1)
+    monitor.update(model=SimpleNamespace(weights={"a": 1.0, "b": 0.0, "c": -2.0}))
+    assert monitor.get()["support"] == 2
+    monitor.update(model=SimpleNamespace(weights={"spam": {"a": 1.0, "b": 0.0}, "ham": {}}))
+    assert monitor.get() == {"support": 1, "support_largest": 2}
+
+
 def test_metric_is_the_metric():
     monitor, metric = monitors.Metric(metrics.ROCAUC()), metrics.ROCAUC()
     for i in range(50):
@@ -317,11 +339,13 @@ def test_throughput_counts_and_does_not_count_the_time_between_runs():
 
 
 @pytest.mark.parametrize(
-    ("monitor", "needed"), [(monitors.Gap(), "gap"), (monitors.Feasibility(), "violation")], ids=["gap", "feasibility"]
+    ("monitor", "needed"),
+    [(monitors.Gap(), "gap"), (monitors.Feasibility(), "violation"), (monitors.Support(), "support_size")],
+    ids=["gap", "feasibility", "support"],
 )
 def test_a_model_that_cannot_tell_is_named(monitor, needed):
-    with pytest.raises(TypeError, match=f"'{needed}'; LinearRegression has none"):
-        monitor.clone().update(1, 1, model=linear_model.LinearRegression())
+    with pytest.raises(TypeError, match=f"'{needed}'; GaussianNB has none"):
+        monitor.clone().update(1, 1, model=naive_bayes.GaussianNB())
     with pytest.raises(TypeError, match="from the model"):
         monitor.clone().update(1, 1)
 
@@ -332,6 +356,7 @@ def test_a_model_that_cannot_tell_is_named(monitor, needed):
         (lambda: monitors.Gap(every=-1), "every"),
         (lambda: monitors.Gap(fading_factor=0), "fading_factor"),
         (lambda: monitors.Feasibility(every=0), "every"),
+        (lambda: monitors.Support(every=0), "every"),
         (lambda: monitors.Metric(metrics.MAE), "river metric"),
         (lambda: monitors.Metric(3), "river metric"),
         (lambda: monitors.Throughput(interval=0), "interval"),

@@ -7,10 +7,10 @@ import pytest
 from river import optim as river_optim
 from river import preprocessing
 
-from fwonline import datasets, losses, monitors, optim, sets
+from fwonline import cluster, covariance, datasets, losses, monitors, optim, reco, sets
 from fwonline.checkpoint import codec
 from fwonline.exceptions import CheckpointError
-from fwonline.linear_model import FWClassifier, FWRegressor
+from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
 from fwonline.monitors import gap as gap_module
 from fwonline.optim.hindsight import best_fixed_point
 
@@ -85,6 +85,43 @@ def test_gap_and_feasibility_are_the_model_s(name):
         assert said["gap_over_memory"] == pytest.approx(exact)
     assert said["gap_upper"] >= 3 * said["gap_over_memory"] >= 0
     assert 0 <= feasibility.get()["violation_worst"] <= 1e-9 * 20
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_support_is_that_of_the_weights(name):
+    model, stream, _ = CASES[name]
+    pipeline = preprocessing.StandardScaler() | model.clone()
+    monitor, sizes = monitors.Support(every=1), []
+    for x, y in stream.take(60):
+        pipeline.learn_one(x, y)
+        monitor.update(model=pipeline)
+        sizes.append(len(list(pipeline.steps.values())[-1].weights))
+    assert monitor.get() == {"support": sizes[-1], "support_largest": max(sizes)}
+
+
+def test_support_of_matrices_is_a_rank():
+    rng = np.random.default_rng(0)
+    softmax = FWSoftmax(sets.L1Ball(3.0), seed=0)
+    covariances = covariance.SHCGMCovariance(seed=0)
+    points = cluster.SHCGMKMeans(n_clusters=2, n_points=20, batch_size=5, seed=0)
+    completions = [reco.SHCGMCompletion(method=method, batch_size=5, seed=0) for method in ("hcgm", "shcgm")]
+    for model in (softmax, covariances, points, *completions):
+        assert model.support_size == 0
+    for k in range(40):
+        x = dict(enumerate(rng.normal(size=4).tolist()))
+        softmax.learn_one(x, k % 3)
+        covariances.learn_one(x)
+        points.learn_one(x)
+        for model in completions:
+            model.learn_one(k % 6, k % 5, float(rng.normal()))
+    assert softmax.support_size == sum(len(weights) for weights in softmax.weights.values())
+    assert 0 < covariances.support_size <= 4
+    assert 0 < points.support_size <= 20
+    assert 0 < completions[0].support_size <= completions[0].n_steps
+    assert 0 < completions[1].support_size <= 5
+    monitor = monitors.Support(every=1)
+    monitor.update(model=completions[0])
+    assert monitor.get()["support"] == completions[0].support_size
 
 
 def test_samples_that_are_refused_are_no_rounds():

@@ -188,7 +188,7 @@ def use_places(held: Any) -> None:
 
 
 class _Watched:
-    gap, exact_gap, violation = 0.5, 0.25, 0.0
+    gap, exact_gap, violation, support_size = 0.5, 0.25, 0.0, 3
 
 
 def _monitors() -> list[Any]:
@@ -196,6 +196,7 @@ def _monitors() -> list[Any]:
     watching = [
         monitors.Gap(every=5),
         monitors.Feasibility(every=5),
+        monitors.Support(every=5),
         monitors.Metric(metrics.MAE() + metrics.MSE()),
         monitors.Throughput(),
         monitors.Regret(optim.losses.Absolute(), sets.L1Ball(2.0)),

@@ -248,6 +248,7 @@ def _pipeline() -> Any:
         monitors.Gap(every=5),
         monitors.Regret(),
         monitors.Feasibility(every=5),
+        monitors.Support(every=5),
         monitors.Metric(metrics.Accuracy()),
         monitors.Throughput(),
     ]
