@@ -27,6 +27,7 @@ class Readings:
     _run: ModelRun
     _features: FeatureIndex
     _n_merged: int
+    _classes: tuple
 
     @property
     def weights(self) -> dict:
@@ -127,6 +128,48 @@ class Readings:
         The bytes of its positions (``uint32``), those of its values (``float64``) and its target.
         """
         return self._run.last_bytes()
+
+    def state_summary(self) -> dict:
+        """All that the model knows, under names that stay: to look at a model, or to compare two to the last bit.
+
+        Two models of equal summaries, by ``digest`` too, predict and learn on alike. Cost: all that is held is copied.
+
+        Returns
+        -------
+        dict
+            ``features`` are their names in the order of their positions, ``classes`` those seen (none for a
+            regression); ``weights``, ``intercept``, ``gap``, ``n_samples`` and ``cumulative_loss`` are as the
+            attributes. ``optimizer`` is a dict of what the optimizer remembers: its counters, ``samples``, the oldest
+            first, as dicts with their targets, its estimate of the gradient and what else it keeps, as numbers and
+            arrays (an entry by feature, or by sample), the state of its random numbers (``random``), and a ``digest``
+            of these and of the numbers that only speed steps up.
+
+        Examples
+        --------
+        >>> from fwonline import linear_model, optim, sets
+        >>> model = linear_model.FWRegressor(sets.L1Ball(2.0), optim.SFW(memory=2), seed=1)
+        >>> for x, y in [({"a": 1.0}, 1.0), ({"a": 1.0, "b": 2.0}, 0.5), ({"b": 1.0}, 0.0)]:
+        ...     model.learn_one(x, y)
+        >>> summary = model.state_summary()
+        >>> summary["features"], summary["n_samples"]
+        (['a', 'b'], 3)
+        >>> summary["optimizer"]["samples"]
+        [({'a': 1.0, 'b': 2.0}, 0.5), ({'b': 1.0}, 0.0)]
+        >>> model.clone().state_summary()["optimizer"]["digest"] == summary["optimizer"]["digest"]
+        False
+        """
+        names = list(self._features.names)
+        return {
+            "class": type(self).__name__,
+            "features": names,
+            "classes": self._classes,
+            "weights": self.weights,
+            "intercept": self.intercept_,
+            "gap": self.gap,
+            "n_samples": self.n_samples,
+            "cumulative_loss": self.cumulative_loss,
+            "optimizer": self._run.state_summary(names),
+        }
 
     def debug_one(self, x: dict) -> str:
         """A table of what each feature adds to the raw prediction."""

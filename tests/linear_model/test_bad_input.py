@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from river import optim as river_optim
 from scipy import sparse
-from support.catalogue import OPTIMIZERS, PAIRS, SETS, everything, regression
+from support.catalogue import OPTIMIZERS, PAIRS, SETS, regression, state_of
 
 from fwonline import optim, sets
 from fwonline.exceptions import SampleError
@@ -40,17 +40,17 @@ def trained(optimizer="sfw", where="l1", kind=FWRegressor, **given):
 
 
 def refused(model, x, y, match):
-    before, n, last = everything(model), model.n_samples, model.last_sample.y
+    before, n, last = state_of(model), model.n_samples, model.last_sample.y
     with pytest.raises(SampleError, match=match):
         model.learn_one(x, y)
-    assert everything(model) == before
+    assert state_of(model) == before
     assert model.n_samples == n
     assert model.last_sample is None or model.last_sample.y == last
     twin = copy.deepcopy(model)
     good = {"a": 1.0, "new": 2.0, "c": -1.0}
     for m in (model, twin):
         m.learn_one(good, 1.0 if isinstance(m, FWRegressor) else True)
-    assert everything(model) == everything(twin)
+    assert state_of(model) == state_of(twin)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda v: f"{type(v).__name__}-{v!r}"[:30])
@@ -117,10 +117,10 @@ def test_what_a_loss_of_ones_own_raises_leaves_no_trace():
             return super().gradient(y_true, y_pred)
 
     model = trained(loss=Picky())
-    before = everything(model)
+    before = state_of(model)
     with pytest.raises(ArithmeticError, match="thirteen"):
         model.learn_one({"a": 1.0, "unseen": 1.0}, 13.0)
-    assert everything(model) == before
+    assert state_of(model) == before
 
 
 @pytest.mark.parametrize("answer", [float("nan"), float("inf")])
@@ -153,7 +153,7 @@ def test_numbers_of_every_kind_are_numbers():
         },
         np.int64(1),
     )
-    assert everything(plain) == everything(mixed)
+    assert state_of(plain) == state_of(mixed)
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_numbers_of_every_kind_are_numbers():
 )
 def test_predicting_refuses_what_is_no_number(value):
     model = trained()
-    before = everything(model)
+    before = state_of(model)
     for name in ("b", "unseen"):
         with pytest.raises(SampleError, match=f"feature '{name}' is .*expected a"):
             model.predict_one({"a": 1.0, name: value})
-        assert everything(model) == before
+        assert state_of(model) == before
     for nonsense in (float("nan"), float("inf")):
         with pytest.raises(SampleError, match="feature 'b' is"):
             model.predict_one({"b": nonsense})
@@ -182,18 +182,18 @@ def test_a_bad_row_of_a_matrix(optimizer, bad, form):
     with pytest.raises(SampleError, match=r"row 17: feature 2 is .*expected a finite number"):
         model.learn_arrays(form(matrix), Y)
     good.learn_arrays(X[:17], Y[:17])
-    assert everything(model) == everything(good)
+    assert state_of(model) == state_of(good)
     targets = Y.copy()
     targets[17] = bad
     with pytest.raises(SampleError, match="row 17: the target is"):
         model.learn_arrays(X, targets)
     good.learn_arrays(X[:17], Y[:17])
-    assert everything(model) == everything(good)
+    assert state_of(model) == state_of(good)
     first = FWRegressor(SETS["l1"](), OPTIMIZERS[optimizer](), seed=0)
-    empty = everything(first)
+    empty = state_of(first)
     with pytest.raises(SampleError, match="row 0"):
         first.learn_arrays(form(matrix[17:]), Y[17:])
-    assert everything(first) == empty
+    assert state_of(first) == empty
 
 
 def test_classes_of_rows_that_were_not_learned():
@@ -217,17 +217,17 @@ def test_classes_of_rows_that_were_not_learned():
 
 def test_shapes():
     model = trained()
-    before = everything(model)
+    before = state_of(model)
     for bad in (np.ones(3), np.ones((2, 2, 2)), 1.0):
         with pytest.raises(ValueError, match="matrix of samples x features"):
             model.learn_arrays(bad, [1.0])
     with pytest.raises(ValueError, match="one target for each"):
         model.learn_arrays(X, Y[:3])
-    assert everything(model) == before
+    assert state_of(model) == before
     frame = pd.DataFrame(X, columns=["a", "b", "a", "new"])
     with pytest.raises(ValueError, match=r"same name|unique column names"):
         model.learn_many(frame, pd.Series(Y))
-    assert everything(model) == before
+    assert state_of(model) == before
 
 
 FIXED = {
@@ -244,29 +244,29 @@ def test_a_set_of_one_dimension_knows_its_features_by_number(optimizer, constrai
             FWRegressor(constraint, OPTIMIZERS[optimizer]())
         return
     model = FWRegressor(constraint, OPTIMIZERS[optimizer](), seed=0)
-    empty = everything(model)
+    empty = state_of(model)
     for x in ({"a": 1.0}, {3: 1.0}, {0: 1.0, -1: 1.0}, {0.5: 1.0}):
         with pytest.raises(SampleError, match=r"has 3 coordinates, so features are the integers 0 to 2; .* brings"):
             model.learn_one(x, 1.0)
-        assert everything(model) == empty
+        assert state_of(model) == empty
     with pytest.raises(SampleError, match="the sample brings 3"):
         model.learn_arrays(np.ones((2, 4)), [1.0, 1.0])
-    assert everything(model) == empty
+    assert state_of(model) == empty
     model.learn_one({2: 1.0}, 1.0)
     assert model.violation == 0.0
-    before = everything(model)
+    before = state_of(model)
     with pytest.raises(SampleError, match="the sample brings 'd'"):
         model.learn_one({2: 1.0, "d": 1.0}, 1.0)
-    assert everything(model) == before
+    assert state_of(model) == before
 
 
 def test_a_name_that_is_not_itself_is_no_feature():
     model = FWRegressor(sets.L1Ball(2.0))
     model.learn_one({"a": 1.0}, 1.0)
-    before = everything(model)
+    before = state_of(model)
     with pytest.raises(SampleError, match="a feature is named nan; expected a name that is equal to itself"):
         model.learn_one({"b": 1.0, float("nan"): 1.0}, 1.0)
-    assert everything(model) == before
+    assert state_of(model) == before
     assert model.predict_one({"a": 1.0, float("nan"): 1.0}) == model.predict_one({"a": 1.0})
 
 

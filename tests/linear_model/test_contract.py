@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import optim as river_optim
-from support.catalogue import OPTIMIZERS, PAIRS, SETS, everything, regression
+from support.catalogue import OPTIMIZERS, PAIRS, SETS, regression, state_of
 
 from fwonline import optim, sets
 from fwonline.exceptions import SampleError
@@ -28,7 +28,7 @@ def make(optimizer, where, kind=FWRegressor, **given_):
 @EACH
 def test_before_learning(optimizer, where, kind):
     model = make(optimizer, where, kind, intercept=True)
-    untouched = everything(model)
+    untouched = state_of(model)
     answer = 0.0 if kind is FWRegressor else False
     for x in ({}, {"a": 1.0}, {("b", 1): -2}):
         assert model.predict_one(x) == answer
@@ -40,7 +40,7 @@ def test_before_learning(optimizer, where, kind):
     assert model.violation == 0.0
     assert model.last_sample is None
     assert (model.n_samples, model.cumulative_loss, model.intercept_) == (0, 0.0, 0.0)
-    assert everything(model) == untouched
+    assert state_of(model) == untouched
 
 
 @EACH
@@ -48,14 +48,14 @@ def test_predicting_writes_nothing(optimizer, where):
     X, y = regression(n=60)
     model = make(optimizer, where, intercept=True)
     model.learn_arrays(X, y)
-    before = everything(model)
+    before = state_of(model)
     for x in ({}, {0: 1.0}, {"unseen": 1.0}, {0: 1.0, "unseen": 2.0}, dict(enumerate(X[0].tolist()))):
         model.predict_one(x)
         model.debug_one(x)
     model.predict_arrays(X)
     assert repr(model)
     assert model.exact_gap is None or model.exact_gap >= -1e-12
-    assert everything(model) == before
+    assert state_of(model) == before
     assert model.predict_one({"unseen": 5.0}) == model.predict_one({}) == model.intercept_
 
 
@@ -107,7 +107,7 @@ def test_playing_is_predicting_and_learning(optimizer, where, kind):
         expected = getattr(two, ways[1])(sample)
         two.learn_one(sample, label)
         assert getattr(one, ways[0])(sample, label) == expected
-    assert everything(one) == everything(two)
+    assert state_of(one) == state_of(two)
     with pytest.raises(SampleError, match="'a' is nan"):
         one.play_one({"a": float("nan")}, y[0].item())
     assert one.n_samples == 60

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from support.catalogue import PAIRS, SETS, everything
+from support.catalogue import PAIRS, SETS, state_of
 from test_max_names import FAMILY, fits, words
 
 from fwonline import features, sets
@@ -44,9 +44,9 @@ def test_a_model_whose_arrays_are_reserved(optimizer, where, most, monkeypatch):
     assert not is_reserved or model._run.it.v.size == 1 << 12
     assert isinstance(model._features.positions, features.Positions)
     for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), codec.loads(codec.dumps(model))):
-        assert everything(copied) == everything(model)
+        assert state_of(copied) == state_of(model)
         assert not is_reserved or copied._run.it.v.size == copied._run.n_features
-        assert everything(learn(copied, samples[30:])) == everything(plain)
+        assert state_of(learn(copied, samples[30:])) == state_of(plain)
         assert all(copied._features.positions[name] == j for j, name in enumerate(plain._features.names))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from river import optim as river_optim
 from scipy import sparse
-from support.catalogue import OPTIMIZERS, SETS, everything, held_by
+from support.catalogue import OPTIMIZERS, SETS, state_of
 from support.oracles import (
     AdaptiveOFWOracle,
     AdversarialOFWOracle,
@@ -271,7 +271,7 @@ def test_a_bound_that_is_never_reached_changes_nothing(optimizer, where):
     for x, y in words(40):
         free.learn_one(x, y)
         bound.learn_one(x, y)
-    assert everything(free) == everything(bound)
+    assert state_of(free) == state_of(bound)
 
 
 @everywhere("l1", "simplex", "l2", "box")
@@ -297,7 +297,7 @@ def test_every_optimizer_keeps_to_the_bound(optimizer, where):
         if i == 40:
             model = pickle.loads(pickle.dumps(model))
             turned = copy.deepcopy(turned)
-    assert everything(model) == everything(turned)
+    assert state_of(model) == state_of(turned)
     x = samples[-1][0]
     known = {name: value for name, value in x.items() if name in features.positions}
     assert model.predict_proba_one(x) == model.predict_proba_one(known)
@@ -309,7 +309,7 @@ def test_a_checkpoint_keeps_what_decides_who_leaves(optimizer, where):
     model = learn(model_of(optimizer, where, FWRegressor), words(40))
     copied = codec.loads(codec.dumps(model))
     rest = list(words(75))[40:]
-    assert everything(learn(model, rest)) == everything(learn(copied, rest))
+    assert state_of(learn(model, rest)) == state_of(learn(copied, rest))
     assert seen_last(model) == seen_last(copied)
 
 
@@ -327,16 +327,16 @@ def test_a_refused_sample_gives_nothing_up(optimizer, where):
     known = learn(model_of(optimizer, where, FWRegressor), words(40))
     for bad, y in BAD.values():
         x = {f"fresh{j}": 1.0 for j in range(MOST)} | bad
-        before = everything(model)
+        before = state_of(model)
         try:
             model.learn_one(x, y)
         except SampleError:
-            assert everything(model) == before
+            assert state_of(model) == before
             assert not model._run.s.crowded
         else:
             known.learn_one(x, y)  # some losses take numbers that are near the largest
     rest = list(words(60))[40:]
-    assert everything(learn(model, rest)) == everything(learn(known, rest))
+    assert state_of(learn(model, rest)) == state_of(learn(known, rest))
 
 
 @everywhere("l1", "l2")
@@ -344,20 +344,15 @@ def test_sums_are_those_of_what_is_held(optimizer, where):
     model = model_of(optimizer, where, FWRegressor)
     for x, y in words(60):
         model.learn_one(x, y)
-        run = model._run
-        if hasattr(run, "ring"):
-            rows = held_by(run)
-        else:
-            held = run.mem.held[: run.s.live]
-            spans = held[["start", "length"]].tolist()
-            rows = [(run.mem.idx[a : a + n], run.mem.val[a : a + n], 0.0) for a, n in spans]
-        X = np.zeros((len(rows), run.n_features))
-        for i, (idx, val, _) in enumerate(rows):
-            X[i, idx] = val
+        run, positions = model._run, model._features.positions
+        known = model.state_summary()["optimizer"]
+        X = np.zeros((len(known["samples"]), run.n_features))
+        for i, (held, _) in enumerate(known["samples"]):
+            X[i, [positions[name] for name in held]] = list(held.values())
         if optimizer in ("sfw", "sfw-replays", "momentum-memory", "lu-freund"):
-            np.testing.assert_allclose(run.it.u[: run.n_features], held["alpha"] @ X, atol=1e-9)
-        if kept := getattr(getattr(run, "method", None), "memory", None):
-            np.testing.assert_allclose(kept.total, kept.alpha[: len(rows)] @ X, atol=1e-9)
+            np.testing.assert_allclose(run.it.u[: run.n_features], known["derivatives"] @ X, atol=1e-9)
+        if getattr(getattr(run, "method", None), "memory", None):
+            np.testing.assert_allclose(known["gradient_sum"], known["derivatives"] @ X, atol=1e-9)
         if hasattr(run, "active") and hasattr(run.active, "point"):
             np.testing.assert_allclose(run.it.v[: run.n_features], run.active.point(run.n_features), atol=1e-9)
         if optimizer == "pairwise-memory" or hasattr(getattr(run, "own", ()), "place"):
@@ -420,7 +415,7 @@ def test_matrices_learn_as_their_rows_do(optimizer, kind):
         matrix = X if kind == "dense" else sparse.csr_array(X)
         model.learn_arrays(matrix[:50], y[:50])
         model.learn_arrays(matrix[50:], y[50:])
-    assert everything(model) == everything(loop)
+    assert state_of(model) == state_of(loop)
     assert len(model._features) <= MOST
     assert seen_last(model) == seen_last(loop)
 
@@ -466,7 +461,7 @@ def test_several_classes(optimizer, constraint):
         assert model._run.W.shape[1] >= len(model._features.names) == model._run.n_features <= MOST
         if i == 30:
             model = codec.loads(codec.dumps(model))
-    assert everything(model) == everything(turned)
+    assert state_of(model) == state_of(turned)
     assert model._run.x.tolist() == turned._run.x.tolist()
     assert model.violation <= 1e-6
     both = model.merged([turned])

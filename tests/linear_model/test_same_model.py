@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from support.catalogue import COORDINATES, OPTIMIZERS, PAIRS, SETS, by_name, everything, regression
+from support.catalogue import COORDINATES, OPTIMIZERS, PAIRS, SETS, by_name, regression, state_of
 from support.streams import as_dict
 
 from fwonline import optim, sets
@@ -37,7 +37,7 @@ def test_arrays_or_one_by_one(optimizer, where):
         model = make(optimizer, where, intercept=True)
         model.learn_arrays(matrix[:70], y[:70])
         model.learn_arrays(matrix[70:], y[70:])
-        assert everything(model) == everything(loop)
+        assert state_of(model) == state_of(loop)
         assert [a.tolist() for a in model.last_sample[:2]] == [a.tolist() for a in loop.last_sample[:2]]
         assert model.last_sample[2:] == loop.last_sample[2:]
 
@@ -85,7 +85,7 @@ def test_frames(optimizer, where, kind):
         loop.learn_one(row, label)
     for start in range(0, 60, 17):
         model.learn_many(frame[start : start + 17], pd.Series(y[start : start + 17], name="y"))
-    assert everything(model) == everything(loop)
+    assert state_of(model) == state_of(loop)
     expected = [loop.predict_one(row) for row in frame.to_dict(orient="records")]
     answer = model.predict_many(frame)
     assert answer.name == "y"
@@ -111,7 +111,7 @@ def test_order_of_keys(optimizer, where, kind):
         rng.shuffle(items)
         assert plain.predict_one(dict(items)) == plain.predict_one(sample)
         shuffled.learn_one(dict(items), label)
-    assert everything(plain) == everything(shuffled)
+    assert state_of(plain) == state_of(shuffled)
 
 
 @pytest.mark.parametrize("where", COORDINATES)
@@ -143,9 +143,9 @@ def test_copies_go_on_as_the_original(optimizer, where, how, by):
     for part in (slice(0, 33), slice(33, 120), slice(120, 200)):
         for m in (model, copied):
             m.learn_arrays(X[part], y[part]) if by == "learn_arrays" else learn(m, X[part], y[part])
-        assert everything(model) == everything(copied)
+        assert state_of(model) == state_of(copied)
         copied = how(copied)
-        assert everything(model) == everything(copied)
+        assert state_of(model) == state_of(copied)
         assert repr(model.last_sample) == repr(copied.last_sample)
         assert copied._run is copied.optimizer._run
         assert model.predict_one(as_dict(X[0])) == copied.predict_one(as_dict(X[0]))
@@ -155,10 +155,10 @@ def test_copies_go_on_as_the_original(optimizer, where, how, by):
 def test_a_copy_is_a_model_of_its_own(optimizer, where):
     X, y = regression()
     model = learn(make(optimizer, where), X[:50], y[:50])
-    before = everything(model)
+    before = state_of(model)
     learn(copy.deepcopy(model), X[50:], y[50:])
     learn(model.clone(), X[50:], y[50:])
-    assert everything(model) == before
+    assert state_of(model) == before
     assert not model.clone().n_samples
 
 
@@ -166,7 +166,7 @@ def test_a_copy_is_a_model_of_its_own(optimizer, where):
 def test_seed(optimizer, where):
     X, y = regression()
     a, b = (learn(make(optimizer, where, seed=3), X, y) for _ in range(2))
-    assert everything(a) == everything(b)
+    assert state_of(a) == state_of(b)
 
 
 def test_other_seeds_replay_other_samples():
@@ -186,7 +186,7 @@ def test_an_optimizer_given_to_two_models_serves_the_first():
     assert (first.n_samples, second.n_samples) == (200, 0)
     assert (shared.n_steps, second.optimizer.n_steps) == (200, 0)
     learn(second, X, y)
-    assert everything(first) == everything(second)
+    assert state_of(first) == state_of(second)
 
 
 def test_repr_names_what_a_model_is_made_of():

@@ -36,44 +36,20 @@ PAIRS = [
 COORDINATES = ["l1", "simplex", "unit-simplex"]  # sets whose atoms are coordinates: O(non-zeros) a step
 
 
-def everything(model):
+def state_of(model):
     """All that a model knows, as a value that compares equal only if every bit is the same."""
-    model = final_estimator(model)
-    run, d = model._run, model._run.n_features
-    known = {
-        "features": list(model._features.names),
-        "classes": getattr(model, "_classes", ()),
-        "random": run.rng.bit_generator.state,
-    }
-    if hasattr(run, "ring"):
-        method = getattr(run, "method", None)
-        kept = {**vars(method), **vars(method.memory or object)} if method else {}
-        arrays = {name: value.tobytes() for name, value in kept.items() if isinstance(value, np.ndarray)}
-        arrays["active"] = repr(getattr(getattr(run, "active", None), "weights", None))
-        samples = [(sorted(zip(*rest, strict=True)), y) for *rest, y in held_by(run)]
-        shown = {name: repr(value) for name, value in vars(run.s).items()}
-        return {**known, **arrays, **shown, "x": run.x.tobytes(), "rank": run.rank[:d].tobytes(), "samples": samples}
-    known["scalars"] = run.state.tobytes()
-    for arrays, names in ((run.it, ("v", "u", "rank")), (run.own, ("old", "b", "m", "anchor", "y", "total", "sums"))):
-        for name in names:
-            if hasattr(arrays, name):
-                known[name] = getattr(arrays, name)[:d].tobytes()
-    if hasattr(run.own, "H"):
-        known["H"] = run.own.H[:d, :d].tobytes()
-    held = run.mem.held
-    known["held"] = held[["alpha", "y", "largest"]].tolist()
-    known["rows"] = [
-        sorted(zip(run.mem.idx[a : a + n].tolist(), run.mem.val[a : a + n].tolist(), strict=True))
-        for a, n in held[["start", "length"]][: run.s.live].tolist()
-    ]
-    return known
+    return exact(final_estimator(model).state_summary())
 
 
-def held_by(run):
-    """The samples of a run's ring, by slot: positions and values of entries, and the target."""
-    ring = run.ring
-    spans = zip(ring.start[: ring.live], ring.length[: ring.live], ring.y, strict=False)
-    return [(ring.idx[a : a + n].tolist(), ring.val[a : a + n].tolist(), float(y)) for a, n, y in spans]
+def exact(value):
+    """Plain values and arrays as ones that compare by their bits, NaN too."""
+    if isinstance(value, dict):
+        return {key: exact(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [exact(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return value.hex() if isinstance(value, float) else value
 
 
 def by_name(model):

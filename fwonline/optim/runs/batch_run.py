@@ -320,6 +320,12 @@ class BatchRun(ModelRun, abc.ABC):
         """Samples held, over which ``exact_gap`` passes."""
         return self.ring.live
 
+    def _held(self):
+        ring, slots = self.ring, self.ring.by_age(self.s.seen)
+        spans = zip(ring.start[slots].tolist(), ring.length[slots].tolist(), ring.y[slots].tolist(), strict=True)
+        samples = [(ring.idx[a : a + n], ring.val[a : a + n], y) for a, n, y in spans]
+        return samples, {}, [vars(self.s), self.x, self.rank[: self.n_features]]
+
     def _slopes(self, y: Array, z: Array) -> Array:
         return self.score_loss.derivative(y, z)
 

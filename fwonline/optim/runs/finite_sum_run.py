@@ -16,6 +16,7 @@ from fwonline._kernels import layout
 from fwonline.optim.base import Optimizer
 from fwonline.optim.problem.data import by_rows
 from fwonline.optim.problem.finite_sum import FiniteSum
+from fwonline.optim.runs import summary
 from fwonline.optim.runs.batch_run import BatchRun
 from fwonline.optim.runs.method import HUGE, Method, distance_sq, move_towards
 from fwonline.optim.schedules import Harmonic, Schedule
@@ -198,6 +199,15 @@ class FiniteSumRun(BatchRun):
             if (point := getattr(self.method, name)) is not None:
                 weighs |= self._weighs(point)
         return weighs
+
+    def _held(self):
+        samples, held, rest = super()._held()
+        method, slots = self.method, self.ring.by_age(self.s.seen)
+        for part, by_sample in ((method, method.by_sample), (method.memory, ("alpha",))):
+            own = dict(vars(part)) if part else {}
+            own |= {name: own[name][slots] for name in by_sample if name in own and own[name].size}
+            held |= summary.public_names(own)
+        return samples, held, [*rest, self.largest, self.steepest]
 
     def _weighs(self, point: Array) -> NDArray[np.bool_]:
         return point != self.start_weight

@@ -146,6 +146,13 @@ class FullRun(BatchRun):
             weighs[support(atom)] = True
         return weighs
 
+    def _held(self):
+        samples, held, rest = super()._held()
+        if self.active is not None:
+            held["active_atoms"] = [(repr(atom), self.active[atom]) for atom in self.active]
+        held |= {"n_drop_steps": self.n_drop_steps, "n_coefficients": self.n_coefficients}
+        return samples, held, [*rest, self.is_placed]
+
     def _taken_out(self, new) -> None:
         self._oracle = self._sum = None
         if self.active is not None:

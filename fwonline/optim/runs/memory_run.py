@@ -9,7 +9,7 @@ import numpy as np
 from fwonline import _loaded
 from fwonline._kernels import layout, memory
 from fwonline._kernels.state import HELD, Draws, Memory, Rows
-from fwonline.optim.runs import checks
+from fwonline.optim.runs import checks, summary
 from fwonline.optim.runs.run import Run
 
 __all__ = ["MemoryRun"]
@@ -112,13 +112,12 @@ class MemoryRun(Run):
 
     def _check_order(self, start: np.ndarray, length: np.ndarray) -> None:
         """The samples of a ring lie in the order in which they came, once around the end of the pool at most."""
-        s, slots = self.s, self.mem.held.size
-        order = ((s.seen % slots if s.live == slots else 0) + np.arange(s.live)) % slots
+        order = self._by_age()
         start = start[order]
         ends = start + length[order]
         turns = np.flatnonzero(start[1:] < ends[:-1])
         is_line = not turns.size or (turns.size == 1 and start[turns[0] + 1] == 0 and ends[-1] < start[0])
-        good = is_line and s.head == ends[-1]
+        good = is_line and self.s.head == ends[-1]
         _loaded.require(self, "held", bool(good), "samples in the order in which they came")
 
     # --- the memory -------------------------------------------------------------------------------------------
@@ -147,8 +146,7 @@ class MemoryRun(Run):
     def _make_room(self, need: int) -> None:
         """Write the live rows, oldest first, into a pool of at least twice their size."""
         held, live = self.mem.held, self.s.live
-        oldest = self.s.seen % held.size if live == held.size else 0
-        slots = (oldest + np.arange(live)) % held.size
+        slots = self._by_age()
         start, length = held["start"][slots], held["length"][slots]
         # In order of age the rows lie in one stretch, or in two where they go around the end of the pool.
         turn = int(np.argmax(np.diff(start) < 0)) + 1 if (np.diff(start) < 0).any() else live
@@ -191,6 +189,22 @@ class MemoryRun(Run):
             self.optimizer._iterate(args[0], chunk)
             self.native.check()
             count -= chunk
+
+    def _by_age(self) -> np.ndarray:
+        """The slots of the samples held, the oldest's first."""
+        live, slots = self.s.live, self.mem.held.size
+        return ((self.s.seen % slots if live == slots else 0) + np.arange(live)) % slots
+
+    def _held(self):
+        _, held, rest = super()._held()
+        slots, mem = self._by_age(), self.mem
+        samples = [
+            (mem.idx[start : start + length], mem.val[start : start + length], y)
+            for start, length, y in mem.held[["start", "length", "y"]][slots].tolist()
+        ]
+        by_sample = {name: getattr(self.own, name)[slots] for name, kept in self._kept.items() if kept.by == "sample"}
+        held = {"derivatives": mem.held["alpha"][slots], **held, **summary.public_names(by_sample)}
+        return samples, held, [*rest, mem.held["largest"][slots]]
 
     @property
     def n_remembered(self) -> int:

@@ -8,7 +8,11 @@ import typing
 
 import numpy as np
 
+from fwonline.optim.runs import summary
+
 if typing.TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
     from scipy import sparse
 
@@ -62,6 +66,8 @@ class ModelRun:
     ----------
     optimizer, constraint, loss
         What it minimises, where, and how.
+    rng
+        What all randomness comes from.
     s
         Counters and scalars, by name.
     it
@@ -79,6 +85,7 @@ class ModelRun:
     optimizer: typing.Any
     constraint: typing.Any
     loss: typing.Any
+    rng: np.random.Generator
     s: typing.Any
     row: typing.Any
     it: typing.Any
@@ -113,6 +120,13 @@ class ModelRun:
 
     def weighs(self) -> NDArray[np.bool_]:
         """Which features weigh something in a point that is held, which is more than they do before they are met."""
+        raise NotImplementedError
+
+    def _held(self) -> tuple[list[summary.Sample], dict[str, typing.Any], list]:
+        """The samples held, oldest first; arrays and numbers by public names; what else decides how learning goes on.
+
+        Arrays by feature are as long as there are features, those by sample in the order of the samples.
+        """
         raise NotImplementedError
 
     def take_out(self, gone: Ints) -> Ints:
@@ -254,6 +268,21 @@ class ModelRun:
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the objective over what is remembered; None without a memory."""
         return None
+
+    def state_summary(self, names: Sequence[typing.Any]) -> dict[str, typing.Any]:
+        """What the optimizer remembers, of features of these names: see the method of the estimators."""
+        samples, held, rest = self._held()
+        s = self.s
+        return {
+            "class": type(self.optimizer).__name__,
+            **{"n_steps": s.t, "n_gradients": s.n_gradients, "n_lmo": s.n_lmo, "n_exact_gradients": s.n_exact},
+            **{"step_size": s.gamma, "last_prediction": s.prediction, "last_loss": s.loss, "last_target": s.target},
+            "intercept_curvature": s.intercept_h,
+            "samples": summary.samples_by_name(samples, names),
+            **held,
+            "random": self.rng.bit_generator.state,
+            "digest": summary.digest([*rest, *held.values()]),
+        }
 
     def gap_over(self, X: sparse.csr_array, y: Floats) -> float | None:
         """The Frank-Wolfe gap of the mean loss over given samples, columns being positions of features."""

@@ -76,6 +76,11 @@ class Ring:
         ends = np.cumsum(length)
         return np.repeat(self.start[: self.live] - ends + length, length) + np.arange(length.sum())
 
+    def by_age(self, seen: int) -> Ints:
+        """The slots of the samples, after ``seen`` have come in all, the oldest's first."""
+        oldest = seen % self.capacity if self.live == self.capacity else 0
+        return (oldest + np.arange(self.live)) % self.capacity
+
     def _rewrite(self, length: Ints, entries: Ints, need: int = 0) -> None:
         """Keep these entries alone, of samples that are so long, in a pool with room for more."""
         size = max(2 * (entries.size + need), 1024)

@@ -18,7 +18,7 @@ from fwonline._kernels import coordinates, entry, layout, steps
 from fwonline._kernels.state import SCALARS, Draws, Iterate, Memory, Region, Rows, by_name
 from fwonline._kernels.state import Run as View
 from fwonline.exceptions import SampleError
-from fwonline.optim.runs import checks
+from fwonline.optim.runs import checks, summary
 from fwonline.optim.runs.kept import BY_FEATURE, Kept
 from fwonline.optim.runs.model_run import ModelRun, resized
 from fwonline.optim.runs.native import Native
@@ -501,6 +501,14 @@ class Run(ModelRun):
         else:
             return w  # bounds hold exactly
         return w * (radius / size) if size > radius or (kind == layout.SIMPLEX and size > 0.0) else w
+
+    def _held(self):
+        d = self.n_features
+        cuts = {"feature": np.s_[:d], "statistic": np.s_[:d], "matrix": np.s_[:d, :d], "fixed": np.s_[:]}
+        shown = {name: cuts[kept.by] for name, kept in self._kept.items() if kept.by in cuts}
+        arrays = {name: getattr(self.own, name)[cut] for name, cut in shown.items()}
+        held = {"gradient": self.s.u_scale * self.it.u[:d], **summary.public_names(arrays)}
+        return [], held, [self.state, self.it.v[:d], self.it.u[:d], self.it.rank[:d]]
 
     def _slopes(self, y: Floats, z: Floats) -> Floats:
         return losses.vector_loss(self.loss)[1](y, z)
