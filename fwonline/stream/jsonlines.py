@@ -75,6 +75,7 @@ class JSONLinesSource(FileSource):
         self.layout = RecordLayout(
             target, key=key, time=time, features=features, drop=drop, require_target=require_target
         )
+        self._only = self.layout.only_target
 
     def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
         try:
@@ -82,4 +83,6 @@ class JSONLinesSource(FileSource):
         # what msgspec raises for text that is not UTF-8, and for deeply nested objects, is no error of its own
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return None if raw.isspace() else Rejected(raw, f"{origin}: expected a JSON object: {error}", origin)
+        if self._only is not None and (y := record.pop(self._only, None)) is not None:  # saves a call a line
+            return Sample(record, y, None, None, origin)
         return self.layout.sample(record, raw, origin)

@@ -65,6 +65,7 @@ class RecordLayout:
         self.drop = tuple(_names(drop, "drop"))
         self.require_target = require_target
         self._is_plain = key is None and time is None and not self.drop
+        self.only_target = target if self._is_plain and features is None else None  # of records without other roles
         single = [("target", target), ("key", key), ("time", time)]
         several = [("drop", field) for field in self.drop] + [("features", field) for field in self.features or ()]
         self.roles: dict[str, str] = {}  # by field
