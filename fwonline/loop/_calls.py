@@ -30,28 +30,13 @@ class Unpredicted(Exception):
 
 @dataclass(frozen=True)
 class Calls:
-    """What to call for a prediction and for learning.
+    """What to call for a prediction and for learning."""
 
-    Parameters
-    ----------
-    predict
-        Takes the features; None where the model predicts nothing.
-    learn
-        Takes the features and the target.
-    target
-        What the model learns: a "number", a "label", "many" of them, or nothing ("none").
-    play
-        Takes the features and the target, predicts, learns and returns the prediction; None where the model has no
-        such method of its own.
-    has_probabilities
-        Whether `predict` returns probabilities.
-    """
-
-    predict: Callable[[dict], Any] | None
+    predict: Callable[[dict], Any] | None  # None: the model predicts nothing
     learn: Callable[[dict, Any], Any]
-    target: Literal["number", "label", "many", "none"]
-    play: Callable[[dict, Any], Any] | None = None
-    has_probabilities: bool = False
+    target: Literal["number", "label", "many", "none"]  # what the model learns
+    play: Callable[[dict, Any], Any] | None = None  # predicts, learns and returns the prediction; None: no such method
+    has_probabilities: bool = False  # whether `predict` returns probabilities
 
     def one_pass(self) -> Callable[[dict, Any], Any]:
         """Return what predicts and then learns; it raises `Unpredicted` where the prediction fails."""
@@ -73,16 +58,13 @@ class Calls:
 def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
     """Choose the calls for a model: probabilities where a monitor's metric needs them, else the plain prediction."""
     if isinstance(model, Ranker):
-        return Calls(_predict_ranked(model), _learn_ranked(model), "number")
+        return _of_ranker(model)
     final = final_estimator(model)
     has_probabilities = isinstance(final, base.Classifier) and any(map(_needs_probabilities, monitors))
-    predict: Callable[[dict], Any] | None = None
-    if has_probabilities:
-        predict = model.predict_proba_one
-    elif hasattr(final, "predict_one"):
-        predict = model.predict_one
-    elif hasattr(final, "score_one"):
-        predict = model.score_one
+    method = "predict_proba_one" if has_probabilities else "predict_one"
+    if not (has_probabilities or hasattr(final, method)):
+        method = "score_one"
+    predict = getattr(model, method) if hasattr(final, method) else None
     if not _is_supervised(model):
         return Calls(predict, lambda x, y: model.learn_one(x), "none", has_probabilities=has_probabilities)
     if isinstance(final, (base.MultiLabelClassifier, base.MultiTargetRegressor)):
@@ -122,17 +104,15 @@ def _is_supervised(model: Any) -> bool:
 # river's rankers take user and item apart from the context; in a stream's sample they are features.
 
 
-def _predict_ranked(model: Ranker) -> Callable[[dict], Any]:
+def _of_ranker(model: Ranker) -> Calls:
+    def split(x: dict) -> dict[str, Any]:
+        context = dict(x)
+        return {"user": context.pop("user"), "item": context.pop("item"), "x": context}
+
     def predict(x: dict) -> Any:
-        context = dict(x)
-        return model.predict_one(user=context.pop("user"), item=context.pop("item"), x=context)
+        return model.predict_one(**split(x))
 
-    return predict
-
-
-def _learn_ranked(model: Ranker) -> Callable[[dict, Any], None]:
     def learn(x: dict, y: Any) -> None:
-        context = dict(x)
-        model.learn_one(user=context.pop("user"), item=context.pop("item"), y=y, x=context)
+        model.learn_one(y=y, **split(x))
 
-    return learn
+    return Calls(predict, learn, "number")

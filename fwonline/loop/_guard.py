@@ -54,11 +54,6 @@ class Guard:
     Failed trials are limited: 100 of them, and one more for every 1,000 items of the stream; a kind that comes when
     these are used up is tried when it has come 100 times. A kind that failed is tried again after 100 items, 200, 400,
     and so on. In between samples of such kinds are rejected without a trial, under the word "untried".
-
-    Parameters
-    ----------
-    model
-        The model.
     """
 
     def __init__(self, model: Any) -> None:
@@ -127,14 +122,10 @@ class Guard:
         is_empty = not x and not self.takes_nothing
         is_large, is_far = not size < self.size, not target_size < self.target_size
         new = [_described(kind) for kind in kinds] + [_described(kind, "target ") for kind in targets]
-        if is_new_label:
-            new.append((f"label {type_name(type(y))}", f"label {shown(y)}"))
-        if is_empty:
-            new.append(2 * ("a sample without features",))
-        if is_large:
-            new.append(2 * (f"numbers near {_power(size)}",))
-        if is_far:
-            new.append(2 * (f"targets near {_power(target_size)}",))
+        new += [(f"label {type_name(type(y))}", f"label {shown(y)}")] if is_new_label else []
+        new += [2 * ("a sample without features",)] if is_empty else []
+        new += [2 * (f"numbers near {_power(size)}",)] if is_large else []
+        new += [2 * (f"targets near {_power(target_size)}",)] if is_far else []
         if new and self._try(new, n, x, y, kinds, is_large=is_large or is_far):
             self.features.update(kinds)
             self.targets.update(targets)

@@ -33,18 +33,8 @@ _TICK = 0.01
 class Learner:
     """A model with its monitors, its questions and its counts: all that one checkpoint holds.
 
-    An `EventLoop` has one; a worker of a group has one for each of its partitions.
-
-    Parameters
-    ----------
-    model, monitors, sinks, observers
-        As for `EventLoop`.
-    options
-        The options.
-    raw
-        Returns the item of an origin as it came, or None: `Source.raw`.
-    mark_rejected
-        Tells the source that the item of an origin was rejected; returns whether it will come again.
+    An `EventLoop` has one; a worker of a group has one for each of its partitions. `raw` and `mark_rejected` are those
+    of the `Source`.
     """
 
     def __init__(
@@ -87,13 +77,7 @@ class Learner:
 
     # Samples
 
-    def take(
-        self,
-        items: Iterator[Any],
-        limit: float,
-        stop: Stop,
-        look: Callable[[int, float], float],
-    ) -> None:
+    def take(self, items: Iterator[Any], limit: float, stop: Stop, look: Callable[[int, float], float]) -> None:
         """Take items until `counts.n` is `limit`, the items end, or a stop is requested.
 
         `look` is called about every hundredth of a second, with the number of the last item and the time; it returns

@@ -28,16 +28,10 @@ class Stop:
     requests: after half a second `WaitOver` ends the wait. Off the main thread, where Python delivers no signals, this
     does nothing.
 
-    Parameters
-    ----------
-    position
-        Reads the source's position when a stop is requested while the loop waits: if the wait must be ended, the
-        source stands there, whatever it did afterwards. None: no wait is ended, because the source never waits long.
-    set_deadline
-        Called in the handler with the seconds that are left; at the start and after a clean end, with infinity.
-    loop
-        The code of the function that sets `waiting`: a signal that interrupts it, rather than the source that it calls,
-        finds no wait to end.
+    `position` reads the source's position when a stop is requested while the loop waits: if the wait must be ended, the
+    source stands there, whatever it did afterwards; None for a source that never waits long. `set_deadline` gets the
+    seconds that are left; at the start and after a clean end, infinity. `loop` is the code of the function that sets
+    `waiting`: a signal that interrupts it, rather than the source that it calls, finds no wait to end.
     """
 
     def __init__(

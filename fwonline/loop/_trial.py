@@ -20,24 +20,12 @@ NOT_YET = object()  # in place of the target of a question
 
 
 def try_sample(model: Any, x: dict, y: Any, odd: Collection[Any], *, is_large: bool) -> None:
-    """Predict and learn a sample on a copy of the model.
+    """Predict and learn a sample on a copy of the model; `y` may be `NOT_YET`.
 
-    Parameters
-    ----------
-    model
-        The model, which is not changed.
-    x, y
-        The sample; `y` may be `NOT_YET`.
-    odd
-        Names of features whose values are of unusual types, which may mix badly with numbers.
-    is_large
-        Whether the sample has large numbers. Then, and with odd features, the copy must also learn an ordinary sample
-        of the same features, if the model can: what overflows may do so only with the next sample.
-
-    Raises
-    ------
-    Refusal
-        When the copy raises, or predicts what is not finite after learning.
+    `odd` names the features whose values are of unusual types, which may mix badly with numbers. With them, or where
+    the sample has large numbers, the copy must also learn an ordinary sample of the same features, if the model can:
+    what overflows may do so only with the next sample. Raises Refusal when the copy raises, or predicts what is not
+    finite after learning.
     """
     with _no_warnings():
         try:

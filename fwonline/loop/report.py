@@ -137,16 +137,10 @@ class Summary(_Standing):
 
     Parameters
     ----------
-    n, n_predicted, n_learned, n_rejected, n_expired, n_unmatched
-        As in `Counts`.
-    n_pending
-        Questions that still wait.
-    elapsed
-        Seconds of this run.
+    n, n_predicted, n_learned, n_rejected, n_expired, n_unmatched, n_pending, elapsed, monitors
+        As in the last `Report`.
     rate
         Items a second of this run.
-    monitors
-        The last values of all monitors in one dict.
     interrupted
         Whether a signal ended the run.
     position

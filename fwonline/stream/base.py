@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-__all__ = ["Rejected", "Sample", "Sink", "Source", "as_source"]
+__all__ = ["AnySource", "Rejected", "Sample", "Sink", "Source", "as_source"]
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -98,7 +98,46 @@ class Rejected(msgspec.Struct, frozen=True):
         return record
 
 
-class Source(abc.ABC):
+class Closing:
+    """What has a name in messages, and is closed at the end of a `with` block."""
+
+    #: The name in messages.
+    name: str = "stream"
+
+    def close(self) -> None:
+        """Release files and connections. May be called at any time and twice; reading on is an error."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class AnySource(Closing):
+    """What `Source` and `fwonline.stream.group.GroupSource` have in common."""
+
+    @property
+    def progress(self) -> float | None:
+        """The part of the stream that was yielded, from 0 to 1, or None if that is not known.
+
+        A file knows this by bytes even if it does not know its `length`.
+        """
+        return None
+
+    def raw(self, origin: str) -> Any:
+        """Return the last item yielded, unchanged, if it is the one of that origin; None if it is not kept."""
+        return None
+
+    def lags(self) -> dict[str, int]:
+        """How many items wait behind `position` by part, such as a topic's partitions; empty if it has no parts."""
+        return {}
+
+
+class Source(AnySource, abc.ABC):
     """A stream that can be left at any item and resumed behind it.
 
     A source is read once. `iter(source)` always goes on behind the last item yielded, so two loops over the same source
@@ -108,7 +147,6 @@ class Source(abc.ABC):
       `fwonline.exceptions.SourceError` only if nothing can follow (no file, an empty one, a broken archive).
     - `position` is cheap, JSON can hold it, and it counts the items *yielded*, however far ahead the source reads.
     - `seek(position)` on a new source of the same definition makes it yield exactly what followed.
-    - `close` may be called at any time and twice.
 
     Examples
     --------
@@ -121,9 +159,6 @@ class Source(abc.ABC):
     >>> [sample.x["a"] for sample in again]
     [2.0, 3.0]
     """
-
-    #: The source's name in messages.
-    name: str = "stream"
 
     #: Whether the reader wants a None now and then while the source waits for items, to look at the clock meanwhile.
     #: A source that cannot interrupt its wait, such as one of standard input, yields none.
@@ -165,7 +200,7 @@ class Source(abc.ABC):
         """
         return None
 
-    def expect_identity(self, identity: Any) -> None:  # noqa: B027  (optional)
+    def expect_identity(self, identity: Any) -> None:
         """Expect the `identity` of a former run; called after `seek`.
 
         If the source is another one, it raises SourceError, here or when it is read. What is no identity at all is a
@@ -175,18 +210,6 @@ class Source(abc.ABC):
     @property
     def length(self) -> int | None:
         """How many items the stream has from its start, or None if that is not known."""
-        return None
-
-    @property
-    def progress(self) -> float | None:
-        """The part of the stream that was yielded, from 0 to 1, or None if that is not known.
-
-        A file knows this by bytes even if it does not know its `length`.
-        """
-        return None
-
-    def raw(self, origin: str) -> Any:
-        """Return the last item yielded, unchanged, if it is the one of that origin; None if it is not kept."""
         return None
 
     def mark_rejected(self, origin: str) -> bool:
@@ -200,24 +223,8 @@ class Source(abc.ABC):
         """How many items already wait behind `position`, or None if that is not known."""
         return None
 
-    def lags(self) -> dict[str, int]:
-        """`lag` by part, such as a topic's partitions; empty if the source has no parts."""
-        return {}
 
-    def close(self) -> None:  # noqa: B027  (optional)
-        """Release files and connections. Reading on is an error."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
-
-
-class Sink(abc.ABC):
+class Sink(Closing, abc.ABC):
     """Where a stream's records go: flat dicts, as JSON can hold them.
 
     A sink that can take back what it wrote has a `position`; for others it is None. What lies before a position that
@@ -232,17 +239,16 @@ class Sink(abc.ABC):
     {'n': 1, 'y_pred': 0.5}
     """
 
-    #: The sink's name in messages.
-    name: str = "sink"
+    name = "sink"
 
     @abc.abstractmethod
     def write(self, record: dict[str, Any]) -> None:
         """Write one record. It may be buffered until `flush`."""
 
-    def flush(self, *, durable: bool = False) -> None:  # noqa: B027  (optional)
+    def flush(self, *, durable: bool = False) -> None:
         """Hand everything written to the system; with `durable`, wait until it is on the disk or acknowledged."""
 
-    def set_deadline(self, seconds: float) -> None:  # noqa: B027  (optional)
+    def set_deadline(self, seconds: float) -> None:
         """Limit all waiting to this many seconds from now: the run is to end. Infinity removes the limit.
 
         A signal handler calls it.
@@ -253,7 +259,7 @@ class Sink(abc.ABC):
         """The place of the next record, as something JSON can hold; None if nothing can be taken back."""
         return None
 
-    def truncate(self, position: Any) -> None:  # noqa: B027  (optional)
+    def truncate(self, position: Any) -> None:
         """Remove every record that a former run wrote behind `position`.
 
         Raises
@@ -265,15 +271,6 @@ class Sink(abc.ABC):
     def close(self) -> None:
         """Flush, and release files and connections. May be called twice."""
         self.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
 
 
 def as_source(obj: Any, name: str | None = None) -> Source:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from fwonline.stream.base import Rejected, Sample, Sink
+from fwonline.stream.base import AnySource, Rejected, Sample, Sink
 
 __all__ = ["CommittedOffsets", "GroupSource", "MergeTopic", "PartitionsLost", "PollResult"]
 
@@ -81,7 +81,7 @@ class MergeTopic(abc.ABC):
         """Release connections."""
 
 
-class GroupSource(abc.ABC):
+class GroupSource(AnySource, abc.ABC):
     """A stream whose partitions are assigned to the workers of a group; each partition has one owner at a time.
 
     The group keeps each partition's offset together with a short text (the metadata), in one write that only the
@@ -92,8 +92,6 @@ class GroupSource(abc.ABC):
     with one metadata. All methods are called from one thread.
     """
 
-    #: The source's name in messages.
-    name: str = "stream"
     #: The group's name.
     group: str
 
@@ -112,7 +110,7 @@ class GroupSource(abc.ABC):
         """What identifies the topics of an assigned partition, as something JSON can hold: see `Source.identity`."""
         return None
 
-    def expect_identity(self, partition: str, identity: Any) -> None:  # noqa: B027  (optional)
+    def expect_identity(self, partition: str, identity: Any) -> None:
         """Check, before `seek`, that a newly assigned partition is the one for which `identity` was returned.
 
         Raises SourceError when it is another partition of the same name. Raises PartitionsLost when the source cannot
@@ -127,7 +125,7 @@ class GroupSource(abc.ABC):
         PartitionsLost when the group has given the partitions to another worker.
         """
 
-    def set_deadline(self, seconds: float) -> None:  # noqa: B027  (optional)
+    def set_deadline(self, seconds: float) -> None:
         """Limit all waiting to this many seconds from now: the run is to end. Infinity removes the limit.
 
         A signal handler calls it.
@@ -172,24 +170,5 @@ class GroupSource(abc.ABC):
     def all_committed(self) -> bool:
         """Whether the group has committed the end of every partition of a bounded stream."""
 
-    def raw(self, origin: str) -> Any:
-        """Return the last item yielded, unchanged, if it is the one of that origin: see `Source.raw`."""
-        return None
-
-    @property
-    def progress(self) -> float | None:
-        """The part of the assigned partitions that was read, from 0 to 1; None if the stream has no end."""
-        return None
-
-    def lags(self) -> dict[str, int]:
-        """How many offsets lie between the position and the end, by topic partition."""
-        return {}
-
-    def close(self) -> None:  # noqa: B027  (optional)
+    def close(self) -> None:
         """Leave the group, so that others get the partitions at once."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: Any) -> None:
-        self.close()

@@ -157,7 +157,6 @@ class KafkaReader:
         return read / total if total else 1.0
 
     def lags(self) -> dict[str, int]:
-        """`lag` by partition."""
         offsets = self._offsets.copy()
         return {
             partition_name(tp): max(0, end - offsets[tp])
