@@ -126,18 +126,7 @@ def array(
 ) -> NDArray[typing.Any]:
     """An array as compiled functions take it: of that type and shape, contiguous, writeable, its values finite.
 
-    Parameters
-    ----------
-    owner, name
-        Whose attribute.
-    dtype
-        Its type, in the machine's byte order.
-    shape
-        Its extents, None for any.
-    least, most
-        Bounds of its entries.
-    finite
-        Whether floats must be finite.
+    An extent of `shape` may be None, for any; `least` and `most` bound the entries; `finite` is about floats.
     """
     value = _attribute(owner, name)
     if type(value) is not np.ndarray or value.dtype != np.dtype(dtype) or not value.dtype.isnative:
@@ -334,17 +323,8 @@ def alike(owner: typing.Any, fresh: typing.Any, *apart: str) -> None:
 
 # Values that are what they look like: equal and hashed by themselves alone.
 _NAMES = (
-    str,
-    bytes,
-    int,
-    float,
-    bool,
-    complex,
-    type(None),
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    np.generic,
+    *(str, bytes, int, float, bool, complex, type(None)),
+    *(datetime.date, datetime.time, datetime.timedelta, np.generic),
 )
 
 

@@ -98,11 +98,15 @@ class RunFolder:
             temporary = self.path / f".definition-{os.getpid()}"
             temporary.write_text(definition.text, encoding="utf-8")
             os.replace(temporary, self.definition)
-        elif changes := read_definition(self.definition).differences(definition):
+        else:
+            self.refuse_changed(definition, "group", "give it another name and the source another group")
+
+    def refuse_changed(self, definition: StreamDefinition, what: str, choices: str) -> None:
+        """Raise FolderError where the folder's definition differs from `definition` in what is learned."""
+        if changes := "\n  ".join(read_definition(self.definition).differences(definition)):
             raise FolderError(
-                f"{self.path}: the definition is not the one this group was begun with:\n  "
-                + "\n  ".join(changes)
-                + "\nSet it back, or give it another name and the source another group"
+                f"{self.path}: the definition is not the one this {what} was begun with:\n  {changes}\nSet it back, or "
+                f"{choices}"
             )
 
     @contextlib.contextmanager
@@ -150,9 +154,8 @@ class LogWriter(Observer):
         self._file: BinaryIO | None = None
 
     def on_start(self, start: Start) -> None:
-        kept = (
-            [line for line in _lines(self.path) if (n := _n_of(line)) is not None and n <= start.n] if start.n else []
-        )
+        lines = _lines(self.path) if start.n else []
+        kept = [line for line in lines if (n := _n_of(line)) is not None and n <= start.n]
         self._file = open(self.path, "wb")  # noqa: SIM115  (held until close)
         self._file.writelines(kept)
         self._file.flush()

@@ -15,7 +15,7 @@ from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
 from fwonline._cli.view import LiveView, Output, PlainView, View
 from fwonline.checkpoint import Checkpoint
-from fwonline.definition import StreamDefinition, load_definition, read_definition
+from fwonline.definition import StreamDefinition, load_definition
 from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
 
 __all__ = ["Options", "run"]
@@ -103,23 +103,14 @@ def _prepare(folder: RunFolder, definition: StreamDefinition, options: Options) 
             )
         folder.start_new(definition.text)
         return f"{folder.path}: the run before ended without a checkpoint; starting over"
-    if changes := read_definition(folder.definition).differences(definition):
-        raise FolderError(
-            f"{folder.path}: the definition is not the one this run was begun with:\n  "
-            + "\n  ".join(changes)
-            + "\nSet it back, or choose: --fresh starts over, --output takes another folder"
-        )
+    folder.refuse_changed(definition, "run", "choose: --fresh starts over, --output takes another folder")
     folder.definition.write_text(definition.text, encoding="utf-8")
     folder.summary.unlink(missing_ok=True)
     return "" if options.resume else f"{folder.path}: going on with the run that was begun here; --fresh starts over"
 
 
 def _run(
-    definition: StreamDefinition,
-    folder: RunFolder,
-    limit: int | None,
-    view: View | None,
-    group: RunFolder | None = None,
+    definition: StreamDefinition, folder: RunFolder, limit: int | None, view: View | None, group: RunFolder | None
 ) -> Summary:
     log = LogWriter(folder.log)
     observers: list[Observer] = [log] if view is None else [log, view]

@@ -28,9 +28,9 @@ class Paper:
     title: str
     #: Reads the arrays, given the path, the opened archive and the name of a split.
     read: Callable[[pathlib.Path, Mapping[str, np.ndarray], str], Arrays]
-    task: str
     #: Samples and features.
     shape: tuple[int, int]
+    task: str = base.REG
     sparse: bool = False
     #: The first split is the default.
     splits: tuple[str, ...] = ("all",)
@@ -67,43 +67,36 @@ def _movielens(path: pathlib.Path, arrays: Mapping[str, np.ndarray], split: str)
 _FOLDS = tuple(f"{fold}_{part}" for fold in ("ua", "ub", "u1", "u2", "u3", "u4", "u5") for part in ("base", "test"))
 _HOUSING = ("MedInc", "HouseAge", "AveRooms", "AveBedrms", "Population", "AveOccup", "Latitude", "Longitude")
 
+_TWO_CLASSES: dict[str, Any] = {"task": base.BINARY_CLF, "n_classes": 2}
 PAPERS: dict[str, Paper] = {
     "breast_cancer_wisconsin": Paper(
         "Breast cancer of Wisconsin, scaled as LIBSVM does; True is malignant",
-        _breast_cancer,
-        base.BINARY_CLF,
-        (683, 10),
-        n_classes=2,
+        *(_breast_cancer, (683, 10)),
+        **_TWO_CLASSES,
     ),
     "california_housing": Paper(
-        "House values in California in units of 100,000", _california, base.REG, (20640, 8), keys=_HOUSING
+        "House values in California in units of 100,000", _california, (20640, 8), keys=_HOUSING
     ),
     "rcv1_binary_sample": Paper(
         "Reuters news, rows of norm 1; True is the positive class",
-        _text,
-        base.BINARY_CLF,
-        (23749, 47236),
+        *(_text, (23749, 47236)),
         sparse=True,
-        n_classes=2,
+        **_TWO_CLASSES,
     ),
     "farm_ads": Paper(
         "Advertisements on farm animals, words present or not; True is approved",
-        _text,
-        base.BINARY_CLF,
-        (4143, 54877),
+        *(_text, (4143, 54877)),
         sparse=True,
-        n_classes=2,
+        **_TWO_CLASSES,
     ),
     "fashion_mnist": Paper(
         "Pictures of clothes, pixels from 0 to 1",
-        _fashion,
-        base.MULTI_CLF,
-        (60000, 784),
+        *(_fashion, (60000, 784), base.MULTI_CLF),
         splits=("train", "test"),
         n_classes=10,
     ),
     "movielens_100k": Paper(
-        "Ratings of films, 1 to 5", _movielens, base.REG, (100_000, 2), splits=("all", *_FOLDS), keys=("user", "item")
+        "Ratings of films, 1 to 5", _movielens, (100_000, 2), splits=("all", *_FOLDS), keys=("user", "item")
     ),
 }
 

@@ -289,16 +289,12 @@ class LowRankRatings(Simulator):
 
     Parameters
     ----------
-    n_users
-        Number of users, the rows of the matrix.
-    n_items
-        Number of items, its columns.
+    n_users, n_items
+        Rows and columns of the matrix.
     rank
         Dimension of the users' and items' directions.
-    lower
-        Smallest rating.
-    upper
-        Largest rating.
+    lower, upper
+        Smallest and largest rating.
     noise
         Standard deviation of a rating about the truth, at least 0, before it is clipped.
     skew

@@ -26,14 +26,8 @@ class BlockCovariance(DriftingSimulator):
         Number of blocks, at most `n_features`.
     noise
         Standard deviation $\sigma$ of what is added to every feature; it adds $\sigma^2 I$ to the covariance.
-    drift_every
-        Samples from one change of the covariance to the next, when blocks and entries are drawn anew; None for one
-        that never changes.
-    drift_width
-        Samples that a change takes, at most `drift_every`, the covariance moving in a straight line; 0 for abrupt
-        changes.
-    seed
-        Random seed number used for reproducibility.
+    drift_every, drift_width, seed
+        As for `SparseLinear`; a change draws blocks and entries anew.
 
     References
     ----------

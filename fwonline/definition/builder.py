@@ -81,7 +81,8 @@ class Builder:
         self.section_name()
         settings = self.section_run()  # first: the seed is for all that follow
         source, model = self.section_source(), self.section_model()
-        monitors, sinks = self.section_monitors(model), self.section_sinks()
+        monitors = [self.monitor(spec, path, model) for spec, path in self.several("monitors")]
+        sinks = [self.sink(spec, path) for spec, path in self.several("sinks")]
         group = self.section_group(source)
         if not self.problems:
             try:
@@ -186,9 +187,6 @@ class Builder:
             return self.problem(path, f"the last step must learn and predict, and {type(last).__name__} does not")
         return model
 
-    def section_monitors(self, model: Any) -> list[Any]:
-        return [self.monitor(spec, path, model) for spec, path in self.several("monitors")]
-
     def monitor(self, spec: Any, path: KeyPath, model: Any) -> Any:
         window = None
         if isinstance(spec, dict) and isinstance(spec.get("class"), str) and _is_metric(spec["class"]):
@@ -215,9 +213,6 @@ class Builder:
         except Exception as error:  # as in `call`
             return self.problem((*path, "window"), f"{type(metric).__name__}: {error}")
 
-    def section_sinks(self) -> list[Any]:
-        return [self.sink(spec, path) for spec, path in self.several("sinks")]
-
     def sink(self, spec: Any, path: KeyPath) -> Any:
         sink = self.named_object(spec, path)
         if sink is not _BROKEN and not isinstance(sink, Sink):
@@ -241,7 +236,7 @@ class Builder:
     def named_object(self, spec: Any, path: KeyPath) -> Any:
         """An object where only an object belongs: a table, a class name alone, or a list that is a pipeline."""
         if isinstance(spec, str):
-            return self.object({"class": spec}, path)
+            return self.object({"class": spec}, path, at=path)
         if isinstance(spec, list) and path[0] == "model":
             return self.pipeline(spec, path)
         if not isinstance(spec, dict):
@@ -261,13 +256,14 @@ class Builder:
             return _BROKEN
         return compose.Pipeline(*steps) if len(steps) > 1 else steps[0]
 
-    def object(self, spec: dict[str, Any], path: KeyPath) -> Any:
+    def object(self, spec: dict[str, Any], path: KeyPath, at: KeyPath | None = None) -> Any:
+        """An object of a table; `at` is where the name of its class stands, by default under the key ``class``."""
         if "class" not in spec:
             typo = next((key for key in spec if classes.closest(key, ["class"])), None)
             if typo is not None:
                 return self.problem((*path, typo), "unknown key. Did you mean 'class'?")
             return self.problem(path, "the key 'class' is missing: it names what to build")
-        cls = self.class_named(spec["class"], path)
+        cls = self.class_named(spec["class"], path, at or (*path, "class"))
         if cls is _BROKEN:
             return cls
         known = classes.parameters(cls)
@@ -281,13 +277,12 @@ class Builder:
             arguments["seed"] = self.seed
         return self.call(cls, arguments, path)
 
-    def class_named(self, name: Any, path: KeyPath) -> Any:
-        # a bare name stands where the object stands
-        at = (*path, "class") if isinstance(_at(self.values, path), dict) else path
+    def class_named(self, name: Any, path: KeyPath, at: KeyPath) -> Any:
         if not isinstance(name, str):
             return self.problem(at, f"expected the name of a class, found {_shown(name)}")
         try:
-            cls = classes.find(name, hint=self.hint(path))
+            # the parameter's name points at the module of its object: ``loss`` at ``losses``
+            cls = classes.find(name, hint="metric" if path[0] == "monitors" and len(path) <= 2 else str(path[-1]))
         except classes.AmbiguousName as error:
             return self.problem(at, f"{name!r} is ambiguous: write {' or '.join(error.choices)}")
         except ImportError as error:
@@ -295,11 +290,6 @@ class Builder:
         if cls is None:
             return self.problem(at, f"no class is called {name!r}.{classes.closest(name)}")
         return cls
-
-    @staticmethod
-    def hint(path: KeyPath) -> str:
-        """The parameter's name, which points at the module of its object: ``loss`` at ``losses``."""
-        return "metric" if path[0] == "monitors" and len(path) <= 2 else str(path[-1])
 
     def value(self, value: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None = None) -> Any:
         if _is_kafka(cls) and is_secret(path, value):
@@ -352,7 +342,9 @@ class Builder:
         broken = False
         is_client = "client" in path[:-1]
         # All other values, names of topics and groups above all, are written to checkpoints and summaries.
-        is_kept = not is_client and path[-1] != "bootstrap_servers" and not (path[-1] == "topic" and _is_sink(cls))
+        is_kept = (
+            not is_client and path[-1] != "bootstrap_servers" and not (path[-1] == "topic" and issubclass(cls, Sink))
+        )
         if is_kept and "${" in value:
             return self.problem(
                 path,
@@ -432,10 +424,6 @@ def _is_kafka(cls: type) -> bool:
     return "kafka" in cls.__module__.split(".")
 
 
-def _is_sink(cls: type) -> bool:
-    return issubclass(cls, Sink)
-
-
 def _is_path(parameter: inspect.Parameter | None) -> bool:
     return parameter is not None and "Path" in str(parameter.annotation)
 
@@ -453,12 +441,6 @@ def _is_metric(name: str) -> bool:
         cls = classes.find(name, hint="metric")
         return cls is not None and issubclass(cls, metrics.base.Metric)
     return False
-
-
-def _at(values: Any, path: KeyPath) -> Any:
-    for part in path:
-        values = values[part]
-    return values
 
 
 def _shown(value: Any) -> str:

@@ -120,23 +120,9 @@ class Client:
     ) -> tuple[Any, Metadata]:
         """Return a kafka-python client that knows at least one broker, and its metadata.
 
-        Parameters
-        ----------
-        seconds
-            How long to try.
-        check
-            Called many times a second while waiting; what it raises ends the attempt.
-        defaults
-            What the caller decides unless the user does.
-        options
-            What the caller decides.
-
-        Raises
-        ------
-        TimeoutError
-            When no broker answered in time; the message has the reason.
-        SourceError
-            At once, when the broker refuses this client, or the settings cannot be used.
+        `check` is called many times a second while waiting; what it raises ends the attempt. The caller decides
+        `options`, and `defaults` unless the user does. Raises TimeoutError, with the reason, when no broker responded
+        in time. Raises SourceError at once, when the broker refuses this client, or the settings cannot be used.
         """
         deadline = time.monotonic() + seconds
         started: list[Any] = []

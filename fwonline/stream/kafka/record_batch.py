@@ -35,10 +35,10 @@ class Record(msgspec.Struct, gc=False):
 
 @part
 def varint(data, pos, stop):
-    """A zigzag varint and its end; the end is -1 if the data end first or it has too many bytes."""
+    """A zigzag varint and its end; -1 if `pos` is, the data end first, or it has too many bytes."""
     value = 0
     for shift in range(0, 70, 7):
-        if pos >= stop:
+        if not 0 <= pos < stop:
             return 0, -1
         byte = data[pos]
         pos += 1
@@ -63,16 +63,7 @@ def field(data, pos, stop):
 def locate(data, pos, count, out):
     """Fill a row of `out` for each of `count` records; return where they end, or -1 if they are not whole.
 
-    Parameters
-    ----------
-    data
-        The batch, uncompressed, uint8.
-    pos
-        Where the first record starts.
-    count
-        How many there are.
-    out
-        count x COLUMNS, int64.
+    `data` is the batch, uncompressed, uint8; the first record starts at `pos`; `out` is count x COLUMNS, int64.
     """
     size = data.size
     for k in range(count):
@@ -81,20 +72,10 @@ def locate(data, pos, count, out):
             return -1
         stop = pos + length
         _, pos = varint(data, pos, stop)  # attributes, of which there are none yet
-        if pos < 0:
-            return -1
         out[k, TIME], pos = varint(data, pos, stop)
-        if pos < 0:
-            return -1
         out[k, OFFSET], pos = varint(data, pos, stop)
-        if pos < 0:
-            return -1
         out[k, KEY], out[k, KEY_END], pos = field(data, pos, stop)
-        if pos < 0:
-            return -1
         out[k, VALUE], out[k, VALUE_END], pos = field(data, pos, stop)
-        if pos < 0:
-            return -1
         n_headers, pos = varint(data, pos, stop)
         if pos < 0 or n_headers < 0:
             return -1
