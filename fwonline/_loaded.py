@@ -15,15 +15,12 @@ import inspect
 import math
 import typing
 import warnings
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fwonline.exceptions import CheckpointError
-
-if typing.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
 
 # Counters stay below: they are exact as floats, and no sum of a few of them leaves an int64.
 MOST = 1 << 52

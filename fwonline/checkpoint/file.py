@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fwonline._folders import sync_folder
 from fwonline.checkpoint import codec
 from fwonline.checkpoint.document import FORMAT, check_format
 from fwonline.exceptions import CheckpointError
@@ -139,7 +140,7 @@ def write(path: Path, state: Any, before: Callable[[], None] = lambda: None) -> 
             os.fsync(file.fileno())
         before()
         os.replace(temporary, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -174,15 +175,3 @@ def read(path: Path, into: Any = None, checksum: str | None = None) -> Any:
         return codec.loads(body[_HEADER:], into)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the folder's entries are on the disk, where the system can."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows does not open folders
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
@@ -36,6 +37,9 @@ _OPAQUE = frozenset({str, bytes, type(None)})
 # What comes out of files and brokers, besides numbers. Anything else may be a number of a kind that mixes badly.
 _USUAL = _OPAQUE | {list, dict, tuple}
 
+# What a checkpoint keeps of a guard as it is.
+_AS_THEY_ARE = ("takes_nothing", "failed", "waiting", "n_failed", "n_waited")
+
 # A kind: the name of a feature, or of an output (None: the only one), and the type of its value.
 _Kind = tuple[Any, type]
 
@@ -44,16 +48,10 @@ class Guard:
     """Decides whether a model may learn a sample, before any part of the model gets it.
 
     In a pipeline the first steps learn before the last one sees the sample, so an error of the last step comes too
-    late. Numbers must be finite and at most 1e100, also inside lists and dicts. What is of a new kind is tried on a
-    copy of the model first: what is not a number (text for a one-hot encoder, None for an imputer), a label not seen
-    before, and numbers larger than those learned so far, by powers of ten beyond 1e6. The copy must be able to predict
-    the sample after it has learned it; where the numbers are large, also an ordinary sample of the same features, which
-    it learns as well. What was tried is known from then on, feature by feature and type by type. So a clean sample
-    costs one sum, and a copy is made once for each text feature, each label and each power of ten.
-
-    Failed trials are limited: 100 of them, and one more for every 1,000 items of the stream; a kind that comes when
-    these are used up is tried when it has come 100 times. A kind that failed is tried again after 100 items, 200, 400,
-    and so on. In between samples of such kinds are rejected without a trial, under the word "untried".
+    late. What is of a new kind is tried on a copy of the model first, as `EventLoop` describes. What was tried is known
+    from then on, feature by feature and type by type: a clean sample costs one sum, and a copy is made once for each
+    text feature, each label and each power of ten. Samples of kinds whose trial must wait, since there were too many
+    failures, are rejected as "untried".
     """
 
     def __init__(self, model: Any) -> None:
@@ -275,12 +273,8 @@ class Guard:
             **{what: sorted(set(pairs), key=repr) for what, pairs in kinds.items()},
             "labels": sorted(self.labels, key=repr),
             "sizes": [self.size, self.target_size, self.asked_size],
-            "takes_nothing": self.takes_nothing,
             "passed": dict(self.passed),
-            "failed": self.failed,
-            "waiting": self.waiting,
-            "n_failed": self.n_failed,
-            "n_waited": self.n_waited,
+            **{name: getattr(self, name) for name in _AS_THEY_ARE},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -288,11 +282,10 @@ class Guard:
         self._restored = {what: set(map(tuple, state[what])) for what in ("features", "targets", "asked")}
         self.labels = set(state["labels"])
         self.size, self.target_size, self.asked_size = state["sizes"]
-        self.takes_nothing = state["takes_nothing"]
+        for name in _AS_THEY_ARE:
+            setattr(self, name, copy.copy(state[name]))
         self.passed = Counter(state["passed"])
         self.failed = {kind: (times, next_n) for kind, (times, next_n) in state["failed"].items()}
-        self.waiting = dict(state["waiting"])
-        self.n_failed, self.n_waited = state["n_failed"], state["n_waited"]
 
 
 def _features(x: dict) -> tuple[list[_Kind], float]:

@@ -10,7 +10,7 @@ from river import base
 from fwonline import _loaded
 from fwonline._pipeline import final_estimator
 
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "Periodic"]
 
 
 class Monitor(base.Base, abc.ABC):
@@ -75,6 +75,25 @@ class Monitor(base.Base, abc.ABC):
         return f"{type(self).__name__}: {self._text()}"
 
     __str__ = __repr__
+
+
+class Periodic(Monitor):
+    """Reads the model every `every` samples, beginning with the first: for numbers that cost more than a sample."""
+
+    def __init__(self, every: int = 100):
+        if every < 1:
+            raise ValueError(f"every must be at least 1, not {every}")
+        self.every = every
+        self._n = 0
+
+    def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
+        self._n += 1
+        if (self._n - 1) % self.every == 0:
+            self._read(model)
+
+    @abc.abstractmethod
+    def _read(self, model: Any) -> None:
+        """Take note of the model as it is at sample `_n`."""
 
 
 _MISSING = object()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwonline.monitors.base import Monitor, exposed, number
+from fwonline.monitors.base import Periodic, exposed, number
 
 __all__ = ["Feasibility"]
 
 
-class Feasibility(Monitor):
+class Feasibility(Periodic):
     """How far the parameters lie outside the constraint set: 0 inside, a distance outside.
 
     Reads `model.violation`. On most sets that costs the dimension rather than the non-zeros of a sample, so it is read
@@ -34,19 +34,13 @@ class Feasibility(Monitor):
     """
 
     def __init__(self, every: int = 100):
-        if every < 1:
-            raise ValueError(f"every must be at least 1, not {every}")
-        self.every = every
-        self._n = 0
+        super().__init__(every)
         self._last: float | None = None
         self._worst: float | None = None
         self._worst_at: int | None = None
         self._looks = 0
 
-    def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
-        self._n += 1
-        if (self._n - 1) % self.every:
-            return
+    def _read(self, model: Any) -> None:
         self._looks += 1
         self._last = float(exposed(self, model, "violation"))
         if self._worst is None or not self._last <= self._worst:  # a nan is the worst of all

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fwonline.monitors.base import Monitor, exposed, final_estimator
+from fwonline._pipeline import final_estimator
+from fwonline.monitors.base import Periodic, exposed
 
 __all__ = ["Support"]
 
 
-class Support(Monitor):
+class Support(Periodic):
     """How sparse a model is: the number of its weights that are not zero, or the rank of its matrix.
 
     Reads `model.support_size` (the protocol `HasSupportSize`), or where a model has none, as river's do,
@@ -37,17 +38,11 @@ class Support(Monitor):
     """
 
     def __init__(self, every: int = 100):
-        if every < 1:
-            raise ValueError(f"every must be at least 1, not {every}")
-        self.every = every
-        self._n = 0
+        super().__init__(every)
         self._last: int | None = None
         self._largest: int | None = None
 
-    def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
-        self._n += 1
-        if (self._n - 1) % self.every:
-            return
+    def _read(self, model: Any) -> None:
         if not hasattr(final_estimator(model), "support_size") and hasattr(final_estimator(model), "weights"):
             self._last = _n_nonzero(exposed(self, model, "weights"))
         else:

@@ -30,9 +30,10 @@ class JSONLinesSource(FileSource):
     target
         The field that holds the target. None: every sample is a question.
     key
-        The field that joins a question to its later answer.
+        The field that joins a question to its later answer. Neither it nor the time is a feature.
     time
-        The field that holds the event time: seconds since the epoch or an ISO 8601 date.
+        The field that holds the event time: seconds since the epoch or an ISO 8601 date
+        (UTC if it has no zone).
     features
         The only features that may occur; a record with another field is rejected. None: any.
     drop

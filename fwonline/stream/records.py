@@ -17,26 +17,7 @@ class RecordLayout:
 
     Values are kept as they were read: the model decides whether it can take them.
 
-    Parameters
-    ----------
-    target
-        The field that holds the target. None: the stream has no targets, every sample is a question.
-    key
-        The field that joins a question to its later answer. It is no feature.
-    time
-        The field that holds the event time: seconds since the epoch, or an ISO 8601 date (UTC if it has no zone).
-        It is no feature.
-    features
-        The only features that may occur; a record with another field is rejected. None: any.
-    drop
-        Fields to leave out.
-    require_target
-        Whether a record without its target (absent, null, empty) is rejected. If not, it is a question.
-
-    Raises
-    ------
-    ValueError
-        When two of the roles are given to one field.
+    Its parameters are those of `JSONLinesSource`. Raises ValueError when two roles are given to one field.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from fwonline._folders import sync_folder
 from fwonline.exceptions import CheckpointError
 from fwonline.stream.base import Sink
 from fwonline.stream.records import listed
@@ -76,7 +77,7 @@ class FileSink(Sink):
                 raise FileNotFoundError(f"{self.name}: the file was removed while records were written to it")
             os.fsync(self._file.fileno())
             if not self._is_durable:  # the name of a new file is in its folder, which is written apart
-                _sync_folder(os.path.dirname(os.path.abspath(self.path)))
+                sync_folder(os.path.dirname(os.path.abspath(self.path)))
                 self._is_durable = True
 
     @property
@@ -237,13 +238,3 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
         return value.tolist()
     return str(value)
-
-
-def _sync_folder(path: str) -> None:
-    if os.name == "nt":  # where a folder cannot be opened, and its entries are written with the file
-        return
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
