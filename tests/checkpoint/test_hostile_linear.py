@@ -156,19 +156,17 @@ def test_counters_are_bounded(name):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e300])
 def test_scalars_are_numbers_that_a_run_can_have(name, value):
     model = trained(optim.SFW(memory=10))
-    damage_refused(model, f"MemoryRun.{name}", scalars=scalars_of(model, **{name: value}))
+    damage_refused(model, f"SFWRun.{name}", scalars=scalars_of(model, **{name: value}))
 
 
 @pytest.mark.parametrize("scalars", [None, {}, {"d": "many"}])
 def test_scalars_that_are_missing_or_no_numbers_are_refused(scalars):
     model = trained(optim.SFW(memory=10))
-    damage_refused(model, "MemoryRun", scalars=scalars and scalars_of(model, **scalars))
+    damage_refused(model, "SFWRun", scalars=scalars and scalars_of(model, **scalars))
 
 
 def test_the_largest_coordinate_is_searched_among_numbers():
-    refused(
-        trained(optim.SFW(memory=10)), lambda m: m._run.it.u.__setitem__(2, np.nan), "MemoryRun.u: expected numbers"
-    )
+    refused(trained(optim.SFW(memory=10)), lambda m: m._run.it.u.__setitem__(2, np.nan), "SFWRun.u: expected numbers")
 
 
 def test_a_step_of_the_intercept_ends():
@@ -206,7 +204,7 @@ def test_a_step_of_the_intercept_ends():
     ],
 )
 def test_arrays_have_their_form_and_range(name, value):
-    damage_refused(trained(optim.SFW(memory=10)), "MemoryRun|a memory of 10", **{name: value})
+    damage_refused(trained(optim.SFW(memory=10)), "SFWRun|a memory of 10", **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -216,7 +214,7 @@ def test_what_is_held_of_a_sample_fits(name, value):
     model = trained(optim.SFW(memory=10))
     held = model._run.__getstate__()["held"]
     held[name][:] = value
-    damage_refused(model, "MemoryRun.held", held=held)
+    damage_refused(model, "SFWRun.held", held=held)
 
 
 def test_an_array_that_may_not_be_written_is_copied():
@@ -230,7 +228,7 @@ def test_samples_lie_in_the_pool_in_the_order_in_which_they_came():
     def overlap(model):
         model._run.mem.held["start"][3] = model._run.mem.held["start"][2]
 
-    refused(trained(optim.SFW(memory=10)), overlap, "MemoryRun.held")
+    refused(trained(optim.SFW(memory=10)), overlap, "SFWRun.held")
 
 
 def test_arrays_that_were_one_are_separate():
@@ -281,7 +279,7 @@ def test_a_set_too_large_to_calculate_in_is_refused():
     def enlarge(model):
         model.constraint.radius = 1e300
 
-    refused(trained(optim.SFW(memory=10)), enlarge, "MemoryRun.constraint")
+    refused(trained(optim.SFW(memory=10)), enlarge, "SFWRun.constraint")
 
 
 def test_classes_of_several_types_are_predicted():
@@ -298,11 +296,11 @@ def test_classes_of_several_types_are_predicted():
     ("change", "match"),
     [
         (lambda m: setattr(m, "constraint", sets.L1Ball(9.0)), "FWRegressor._run: expected one in the model's set"),
-        (lambda m: setattr(m._run, "constraint", "l1"), "MemoryRun.constraint"),
+        (lambda m: setattr(m._run, "constraint", "l1"), "SFWRun.constraint"),
         (lambda m: setattr(m.optimizer, "memory", 99), "a memory of 99"),
         (lambda m: setattr(m.optimizer, "steps_per_sample", 10**9), "SFW.steps_per_sample"),
         (lambda m: setattr(m.optimizer, "schedule", 0.5), "SFW.schedule"),
-        (lambda m: setattr(m._run, "loss", sets.L1Ball(1.0)), "MemoryRun.loss"),
+        (lambda m: setattr(m._run, "loss", sets.L1Ball(1.0)), "SFWRun.loss"),
         (lambda m: setattr(m, "_run", trained(optim.FW(memory=10))._run), "FWRegressor._run"),
         (lambda m: setattr(m, "_classes", (1, 2)), "FWRegressor._classes"),
         (lambda m: setattr(m, "seed", "one"), "FWRegressor.seed"),

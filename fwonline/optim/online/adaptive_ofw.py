@@ -16,7 +16,7 @@ from fwonline.optim.online import regret
 from fwonline.optim.runs import checks
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import RegretMethod, SumRun, distance_sq, move_towards
-from fwonline.optim.runs.stream_run import StreamRun
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Schedule, ShortStep
 
 __all__ = ["AdaptiveOFW"]
@@ -143,10 +143,10 @@ def learn(bound, bound_rows, first, last):
     return OK
 
 
-class AdaptiveRun(StreamRun):
+class AdaptiveRun(Run):
     _own = Leader
     _kept: typing.ClassVar[dict[str, Kept]] = {"y": Kept("feature", follows=True)}
-    _decided = (*StreamRun._decided, "limit", "tolerance", "rate")
+    _decided = (*Run._decided, "limit", "tolerance", "rate")
 
     def __init__(self, optimizer: AdaptiveOFW, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, **kwargs)

@@ -17,7 +17,7 @@ from fwonline.optim.online import regret
 from fwonline.optim.runs import checks
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import RegretMethod, SumRun
-from fwonline.optim.runs.stream_run import StreamRun
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Power, Schedule
 
 __all__ = ["AdversarialOFW"]
@@ -150,7 +150,7 @@ def learn(bound, bound_rows, first, last):
     return OK
 
 
-class AdversarialRun(StreamRun):
+class AdversarialRun(Run):
     _own = Sums
     _kept: typing.ClassVar[dict[str, Kept]] = {
         "anchor": Kept("feature", is_point=True, follows=True),
@@ -158,7 +158,7 @@ class AdversarialRun(StreamRun):
         "active": Kept("list"),
         "place": Kept("place"),
     }
-    _decided = (*StreamRun._decided, "limit", "horizon")
+    _decided = (*Run._decided, "limit", "horizon")
 
     def __init__(self, optimizer: AdversarialOFW, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, **kwargs)

@@ -15,8 +15,8 @@ from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import L2, NEED_POOL, OK, jit, part
 from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.kept import Kept
-from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun, fitted, move_towards
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["LuFreundFW"]
@@ -161,7 +161,8 @@ def learn(bound, bound_rows, first, last):
     return OK
 
 
-class LuFreundRun(MemoryRun):
+class LuFreundRun(Run):
+    _holds_samples = True
     _own = Substitutes
     _kept: typing.ClassVar[dict[str, Kept]] = {"sigma": Kept("sample")}
 

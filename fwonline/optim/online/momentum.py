@@ -10,10 +10,9 @@ from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import NEED_POOL, OK, jit
 from fwonline._kernels.steps import move
 from fwonline.optim.base import Optimizer
-from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.kept import PREVIOUS, Previous
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.runs.run import Run
-from fwonline.optim.runs.stream_run import StreamRun
 from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["MomentumFW"]
@@ -88,20 +87,22 @@ def _set_rho(run: Run) -> None:
     run.s.rho_a, run.s.rho_b, run.s.rho_c = run.optimizer._rho(), 8.0, 2.0 / 3.0
 
 
-class MomentumRun(StreamRun):
+class MomentumRun(Run):
     """Without a memory: d is a running average of gradients."""
 
-    _decided = (*StreamRun._decided, *stream.RHO)
+    _own, _kept = Previous, PREVIOUS
+    _decided = (*Run._decided, *stream.RHO)
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(*args, **kwargs)
         _set_rho(self)
 
 
-class MomentumMemoryRun(MemoryRun):
+class MomentumMemoryRun(Run):
     """With one: an average in each sample's derivative."""
 
-    _decided = (*MemoryRun._decided, *stream.RHO)
+    _holds_samples = True
+    _decided = (*Run._decided, *stream.RHO)
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(*args, **kwargs)

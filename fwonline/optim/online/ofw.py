@@ -16,11 +16,11 @@ from fwonline._kernels.state import HELD, Memory
 from fwonline._kernels.steps import is_sparse
 from fwonline.optim.base import Optimizer
 from fwonline.optim.online.one_sample import OneSampleMethod, add_recursive
-from fwonline.optim.runs.kept import Kept
-from fwonline.optim.runs.memory_run import MemoryRun
+from fwonline.optim.runs.kept import PREVIOUS, Kept
 from fwonline.optim.runs.method import SumRun
 from fwonline.optim.runs.model_run import resized
-from fwonline.optim.runs.stream_run import PREVIOUS, Passes, weighs_with_atom
+from fwonline.optim.runs.passes import Passes
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Power, Schedule
 
 __all__ = ["OFW"]
@@ -172,7 +172,8 @@ def learn(bound, bound_rows, first, last):
     return OK
 
 
-class OFWRun(MemoryRun):
+class OFWRun(Run):
+    _holds_samples = True
     _own = Statistics
     _kept: typing.ClassVar[dict[str, Kept]] = {
         **PREVIOUS,
@@ -180,8 +181,7 @@ class OFWRun(MemoryRun):
         "b": Kept("statistic"),
         "m": Kept("statistic"),
     }
-    _decided = (*MemoryRun._decided, *stream.RHO)
-    _passes: Passes
+    _decided = (*Run._decided, *stream.RHO)
 
     def __init__(self, optimizer: OFW, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, **kwargs)
@@ -225,9 +225,6 @@ class OFWRun(MemoryRun):
             H[: len(self.own.H), : len(self.own.H)] = self.own.H
             self.own = self.own._replace(H=H, b=resized(self.own.b, d), m=resized(self.own.m, d))
 
-    def weighs(self):
-        return weighs_with_atom(self, super().weighs())
-
     def _taken_out(self, new, holes, movers) -> None:
         super()._taken_out(new, holes, movers)
         H, b, m = self.own.H, self.own.b, self.own.m
@@ -257,9 +254,6 @@ class OFWRun(MemoryRun):
 
     def offline(self, rows) -> None:
         self._passes = Passes(rows, self.rng)
-
-    def iterate(self, count: int) -> None:
-        self._passes.play(self, count)
 
     def exact_gap(self) -> float | None:
         """The gap of F_t at the present iterate while it is exact, otherwise None."""

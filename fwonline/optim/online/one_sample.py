@@ -11,8 +11,9 @@ from fwonline._kernels import memory, stream
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import OK, TOO_LARGE, jit, part
 from fwonline.optim.base import Optimizer
+from fwonline.optim.runs.kept import PREVIOUS, Previous
 from fwonline.optim.runs.method import Method, SumRun
-from fwonline.optim.runs.stream_run import StreamRun
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Power, Schedule
 
 __all__ = ["OneSampleFW"]
@@ -55,8 +56,9 @@ def learn(bound, bound_rows, first, last):
     return OK
 
 
-class OneSampleRun(StreamRun):
-    _decided = (*StreamRun._decided, *stream.RHO)
+class OneSampleRun(Run):
+    _own, _kept = Previous, PREVIOUS
+    _decided = (*Run._decided, *stream.RHO)
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(*args, **kwargs)

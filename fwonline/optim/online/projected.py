@@ -16,7 +16,7 @@ from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.runs import checks
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import Method, SumRun
-from fwonline.optim.runs.stream_run import StreamRun
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Power, Schedule
 
 __all__ = ["ProjectedSGD"]
@@ -87,7 +87,7 @@ def learn(bound, bound_rows, first, last):
     return OK
 
 
-class ProjectedSGDRun(StreamRun):
+class ProjectedSGDRun(Run):
     _own = Lists
     _kept: typing.ClassVar[dict[str, Kept]] = {
         "active": Kept("list"),
@@ -95,7 +95,7 @@ class ProjectedSGDRun(StreamRun):
         "changed": Kept("list"),
         "listed": Kept("mark"),
     }
-    _decided = (*StreamRun._decided, "step", "power")
+    _decided = (*Run._decided, "step", "power")
 
     def __init__(self, optimizer: ProjectedSGD, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(optimizer, *args, **kwargs)
@@ -105,9 +105,6 @@ class ProjectedSGDRun(StreamRun):
 
     def _keeps(self, name: str) -> bool:
         return self.optimizer.batch_size > 1 or name not in ("changed", "listed")
-
-    def weighs(self):
-        return super(StreamRun, self).weighs()
 
     def _check_own(self) -> None:
         self._check_batch()

@@ -8,8 +8,8 @@ from fwonline._kernels import memory, steps
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import NEED_POOL, OK, jit
 from fwonline.optim.base import Optimizer
-from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["SFW"]
@@ -80,6 +80,10 @@ class SFWMethod(Method):
         batch = run.pick(self.optimizer.batch_size)
         r = self.memory.renew(run, batch, run.sum.slopes(run.x, batch))
         run.frank_wolfe(r, self.optimizer._schedule(), run.t)
+
+
+class SFWRun(Run):
+    _holds_samples = True
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -156,7 +160,7 @@ class SFW(Optimizer):
     steps_per_sample: int = 1
     schedule: Schedule | None = None
 
-    _run_class = MemoryRun
+    _run_class = SFWRun
     _learn = staticmethod(learn)
     _iterate = staticmethod(iterate)
     _method_class = SFWMethod

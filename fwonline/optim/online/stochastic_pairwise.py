@@ -28,8 +28,8 @@ from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.one_sample import OneSampleFW
 from fwonline.optim.runs import checks
 from fwonline.optim.runs.kept import Kept
-from fwonline.optim.runs.memory_run import MemoryRun
 from fwonline.optim.runs.native import region_of
+from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Power, Schedule
 
 if typing.TYPE_CHECKING:
@@ -185,7 +185,8 @@ def _since_change(x: NDArray[np.float64]) -> int:
     return int(newest[np.argmax((new - old) ** 2 * newest * (x.size - newest))]) if newest.size else x.size
 
 
-class StochasticPairwiseRun(MemoryRun):
+class StochasticPairwiseRun(Run):
+    _holds_samples = True
     _own = pairwise.Quadratic
     _kept: typing.ClassVar[dict[str, Kept]] = {
         "sums": Kept("feature", columns=4),
@@ -195,7 +196,7 @@ class StochasticPairwiseRun(MemoryRun):
         "curves": Kept("sample"),
         "recent": Kept("fixed", size=RECENT),
     }
-    _decided = (*MemoryRun._decided, "entries", "significance")
+    _decided = (*Run._decided, "entries", "significance")
     _within: typing.ClassVar[dict[str, tuple[float, float]]] = dict.fromkeys(
         ("penalty", "curvature_seen", "curvature_model", "pull"), (0.0, checks.HUGE)
     )

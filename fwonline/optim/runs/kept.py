@@ -9,7 +9,7 @@ import numpy as np
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BY_FEATURE", "Kept"]
+__all__ = ["BY_FEATURE", "PREVIOUS", "Kept", "Previous"]
 
 BY_FEATURE = ("feature", "mark", "list", "place")
 
@@ -34,3 +34,12 @@ class Kept(typing.NamedTuple):
         if self.by == "matrix":
             return np.zeros((0, 0))
         return np.zeros((self.size, self.columns) if self.columns else self.size, dtype)
+
+
+class Previous(typing.NamedTuple):
+    """The iterate before the last step, on sets whose atoms are dense; elsewhere that step's atom tells it."""
+
+    old: NDArray
+
+
+PREVIOUS = {"old": Kept("feature", is_point=True, on_dense=True)}

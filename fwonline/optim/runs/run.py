@@ -1,9 +1,9 @@
 """The state of one optimizer at work, and the calls that move it.
 
-A :class:`Run` owns the iterate, the gradient sum and the scalars; ``MemoryRun`` and ``StreamRun`` add what a gradient
-estimate needs, and an algorithm names its compiled step. Estimators feed a run rows; ``Optimizer.minimize`` feeds it
-a matrix. The loss, the set and the schedule are passed to the kernels (:mod:`~fwonline.optim.runs.native`): a Python
-object is called back from the same step.
+A :class:`Run` owns the iterate, the gradient sum and the scalars, and perhaps samples that the sum is over
+(:mod:`~fwonline.optim.runs.samples`); an algorithm names its compiled step. Estimators feed a run rows;
+``Optimizer.minimize`` feeds it a matrix. The loss, the set and the schedule are passed to the kernels
+(:mod:`~fwonline.optim.runs.native`): a Python object is called back from the same step.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import typing
 import numpy as np
 
 from fwonline import losses, sets
-from fwonline._kernels import coordinates, entry, layout, steps
+from fwonline._kernels import coordinates, entry, layout, memory, steps
 from fwonline._kernels.state import SCALARS, Draws, Iterate, Memory, Region, Rows, by_name
 from fwonline._kernels.state import Run as View
 from fwonline.exceptions import SampleError
-from fwonline.optim.runs import checks, summary
+from fwonline.optim.runs import checks, samples, summary
 from fwonline.optim.runs.kept import BY_FEATURE, Kept
 from fwonline.optim.runs.model_run import ModelRun, resized
 from fwonline.optim.runs.native import Native
+from fwonline.optim.runs.passes import Passes
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +85,12 @@ class Run(ModelRun):
     # The scalars that parameters decide, and those that a file may say within bounds.
     _decided: typing.ClassVar[tuple[str, ...]] = ("batch_size", "steps", "crowded")
     _within: typing.ClassVar[dict[str, tuple[float, float]]] = {}
+    # Whether the gradient estimate is a sum over samples that are held; else it is made of samples as they come.
+    _holds_samples: typing.ClassVar[bool] = False
+    # The largest derivative times value that a step lets into its sums.
+    _most_contribution: typing.ClassVar[float] = layout.LARGEST**2
+    capacity: int  # samples held at most, where some are
+    _passes: Passes | None = None  # over a data set, offline
     # Whether the best coordinate is looked for by other keys than the set's own.
     _key_kind: int | None = None
     _forms: typing.ClassVar[dict[type, tuple[entry.Form, entry.Form]]] = {}
@@ -111,6 +118,8 @@ class Run(ModelRun):
         s.fit_intercept = fit_intercept
         s.batch_size = getattr(optimizer, "batch_size", None) or 1
         s.steps = getattr(optimizer, "steps_per_sample", None) or 1
+        if self._holds_samples:
+            samples.begin(self)
 
     # What follows from the parameters, which may not have been read yet when a run comes from a file.
     native: Native = _prepared()
@@ -155,6 +164,16 @@ class Run(ModelRun):
 
     def _make_room(self, need: int) -> None:
         """Grow what holds samples."""
+        samples.make_room(self, need)
+
+    def _slots(self) -> tuple[int, ...]:
+        """How many samples there may be room for."""
+        return (self.capacity,)
+
+    @property
+    def _samples_per_step(self) -> int:
+        """Samples that a step takes offline, where none are held."""
+        return self.s.batch_size
 
     def _features_changed(self) -> None:
         """Called after features were added or given up."""
@@ -208,7 +227,7 @@ class Run(ModelRun):
         state["noise"] = self.draws.noise
         sample = self.last_sample
         state["last"] = () if sample is None else (sample.indices.copy(), sample.values.copy())
-        return state
+        return {**state, **samples.state_of(self)} if self._holds_samples else state
 
     def _restore(self, state: dict) -> None:
         for name in ("optimizer", "constraint", "loss", "rng"):
@@ -238,6 +257,8 @@ class Run(ModelRun):
         self._last = None if last else ()
         self.s = by_name(self.state)
         self._bind()
+        if self._holds_samples:
+            samples.restore(self, state)
 
     def _check_loaded(self) -> None:
         checks.check_run(self)
@@ -252,6 +273,8 @@ class Run(ModelRun):
 
     def _check_own(self) -> None:
         """What an algorithm's own arrays and scalars ask for beyond what ``_kept`` says."""
+        if self._holds_samples:
+            samples.check(self)
 
     def grow(self, ranks: Ints) -> None:
         """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
@@ -344,6 +367,10 @@ class Run(ModelRun):
         for point in points:
             if point.size:
                 weighs |= point[: weighs.size] != self.start_weight
+        # What was played before the last step is known by that step's atom.
+        looks_back = "old" in self._kept or not self._holds_samples
+        if looks_back and self.is_sparse and self.s.gamma > 0.0 and self.s.index >= 0:
+            weighs[self.s.index] = True
         return weighs
 
     def take_out(self, gone: Ints) -> Ints:
@@ -368,6 +395,9 @@ class Run(ModelRun):
             self.s.nonzeros = self._relist(self.own.active, self.s.nonzeros, new)
             self.own.place[: new.size] = -1
             self.own.place[self.own.active[: self.s.nonzeros]] = np.arange(self.s.nonzeros)
+        if self._holds_samples:
+            more = [getattr(self.own, name) for name, kept in self._kept.items() if kept.by == "entry"]
+            memory.take_out(self.mem, self.state, new, more[0] if more else np.zeros(0))
 
     @staticmethod
     def _relist(listed: Ints, count: int, new: Ints) -> int:
@@ -471,12 +501,28 @@ class Run(ModelRun):
     # --- offline ----------------------------------------------------------------------------------------------
 
     def offline(self, rows: Rows) -> None:
-        """Prepare to minimise over a data set."""
-        raise NotImplementedError
+        """Prepare to minimise over a data set: as the samples held, or in passes over it."""
+        if self._holds_samples:
+            samples.hold_all(self, rows)
+        else:
+            self._passes = Passes(rows, self.rng)
 
     def iterate(self, count: int) -> None:
         """Take ``count`` steps offline."""
-        raise NotImplementedError
+        if self._passes is not None:
+            self._passes.play(self, count * self._samples_per_step)
+            return
+        drawn = max(1, self.s.batch_size)
+        while count > 0:
+            left = (self.draws.noise.size - self.s.drawn) // drawn
+            if left == 0:
+                self._draw_noise()
+                continue
+            chunk = min(count, left)
+            args = self._entered or self._enterable()
+            self.optimizer._iterate(args[0], chunk)
+            self.native.check()
+            count -= chunk
 
     def set_weights(self, x0) -> None:
         """Start at x0."""
@@ -504,11 +550,31 @@ class Run(ModelRun):
 
     def _held(self):
         d = self.n_features
+        slots = samples.by_age(self)
         cuts = {"feature": np.s_[:d], "statistic": np.s_[:d], "matrix": np.s_[:d, :d], "fixed": np.s_[:]}
+        cuts["sample"] = slots
         shown = {name: cuts[kept.by] for name, kept in self._kept.items() if kept.by in cuts}
         arrays = {name: getattr(self.own, name)[cut] for name, cut in shown.items()}
-        held = {"gradient": self.s.u_scale * self.it.u[:d], **summary.public_names(arrays)}
-        return [], held, [self.state, self.it.v[:d], self.it.u[:d], self.it.rank[:d]]
+        held = {"derivatives": self.mem.held["alpha"][slots], "gradient": self.s.u_scale * self.it.u[:d]}
+        rest = [self.state, self.it.v[:d], self.it.u[:d], self.it.rank[:d], self.mem.held["largest"][slots]]
+        return samples.listed(self), held | summary.public_names(arrays), rest
+
+    @property
+    def n_remembered(self) -> int:
+        return self.s.live
+
+    def exact_gap(self) -> float | None:
+        """The Frank-Wolfe gap of the mean loss over the samples held, every derivative taken at the present iterate.
+
+        None where no samples are held. Cost: one pass over the memory. The state is not changed.
+        """
+        live = self.s.live
+        if live == 0:
+            return None
+        gradient = np.zeros(self.n_features)
+        memory.full_gradient(self.it, self.mem, self.state, self.native.problem.loss, gradient)
+        self.native.check()
+        return self.gap_along(gradient / live)
 
     def _slopes(self, y: Floats, z: Floats) -> Floats:
         return losses.vector_loss(self.loss)[1](y, z)

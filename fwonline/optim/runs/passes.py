@@ -1,4 +1,4 @@
-"""Runs that keep no samples: one pass online, random passes offline."""
+"""Passes over a data set, in random orders, by runs that keep no samples."""
 
 from __future__ import annotations
 
@@ -8,19 +8,11 @@ import numpy as np
 
 from fwonline._kernels import layout
 from fwonline._kernels.state import Rows
-from fwonline.optim.runs.kept import Kept
-from fwonline.optim.runs.run import Run
 
-__all__ = ["Passes", "Previous", "StreamRun", "weighs_with_atom"]
+if typing.TYPE_CHECKING:
+    from fwonline.optim.runs.run import Run
 
-
-class Previous(typing.NamedTuple):
-    """The iterate before the last step, on sets whose atoms are dense."""
-
-    old: np.ndarray
-
-
-PREVIOUS = {"old": Kept("feature", is_point=True, on_dense=True)}
+__all__ = ["Passes"]
 
 
 class Passes:
@@ -42,34 +34,6 @@ class Passes:
                     f"row {now[row]} of X: the derivative of {run.loss} there is not finite, or too large to be summed"
                 )
             samples -= len(now)
-
-
-class StreamRun(Run):
-    """A run whose gradient estimate is made of the samples as they come; offline a step takes a batch of them."""
-
-    _own: typing.Any = Previous
-    _kept: typing.ClassVar[dict[str, Kept]] = PREVIOUS
-    _passes: Passes
-
-    def weighs(self):
-        return weighs_with_atom(self, super().weighs())
-
-    def offline(self, rows: Rows) -> None:
-        self._passes = Passes(rows, self.rng)
-
-    def iterate(self, count: int) -> None:
-        self._passes.play(self, count * self._samples_per_step)
-
-    @property
-    def _samples_per_step(self) -> int:
-        return self.s.batch_size
-
-
-def weighs_with_atom(run: Run, weighs: np.ndarray) -> np.ndarray:
-    """The features that weigh something; what was played before the last step is known by that step's atom."""
-    if run.is_sparse and run.s.gamma > 0.0 and run.s.index >= 0:
-        weighs[run.s.index] = True
-    return weighs
 
 
 def take(rows: Rows, order: np.ndarray) -> Rows:
