@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from fwonline._kernels.layout import L1, fast_part, jit, part
+from fwonline._kernels.layout import L1, fast_part, inner, jit, open_part, part
 
 BLOCK_SHIFT, GROUP_SHIFT = 6, 5
 BLOCK, GROUP = 1 << BLOCK_SHIFT, 1 << GROUP_SHIFT
@@ -26,7 +26,7 @@ BLOCK, GROUP = 1 << BLOCK_SHIFT, 1 << GROUP_SHIFT
 UNIT = 2.0**-52
 
 
-@jit
+@inner
 def stepwise_dot(v, idx, val, start, stop):
     """sum val_k v[idx_k] in an order that cannot show, for sums that cancel (pre-rounding: Demmel, Nguyen 2013).
 
@@ -72,7 +72,7 @@ def bound_sizes(capacity: int) -> tuple[int, int]:
     return blocks, groups + (groups >> GROUP_SHIFT) + 1
 
 
-@part
+@open_part
 def sparse_dot(v, idx, val, start, stop):
     """sum val_k v[idx_k] of the rounded products, so that no order of the entries shows in it.
 

@@ -29,6 +29,7 @@ from fwonline._kernels.layout import (
     OK,
     TOO_LARGE,
     jit,
+    open_part,
     part,
 )
 from fwonline._kernels.prefetch import AHEAD, prefetch_row
@@ -52,7 +53,7 @@ def loss_derivative(loss, y, z):
     return call(loss.derivative, (loss.p, loss.q, y, z))
 
 
-@part
+@open_part
 def largest_of(bits, start, stop):
     """max |x_j| from the bits of the values, above every number if one is NaN.
 

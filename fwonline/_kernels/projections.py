@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from fwonline._kernels.entry import call
-from fwonline._kernels.layout import GENERIC, L1, L2, SIMPLEX, UNIT_SIMPLEX, jit, part
+from fwonline._kernels.layout import GENERIC, L1, L2, SIMPLEX, UNIT_SIMPLEX, inner, part
 from fwonline._kernels.pairwise import list_coordinate
 from fwonline._kernels.steps import PROJECTION, bounds
 
@@ -42,7 +42,7 @@ def _threshold(kind, w, where, count, top, radius):
         tau = (size - radius) / left
 
 
-@jit
+@inner
 def _project_l1(it, own, s, radius):
     """Onto the l1 ball; ``own.active`` lists the non-zeros."""
     w, active, place = it.v, own.active, own.place
@@ -69,7 +69,7 @@ def _project_l1(it, own, s, radius):
     s.nonzeros = left
 
 
-@jit
+@inner
 def _project_simplex(it, own, s, region):
     """Onto {w >= 0, sum w = radius}, or <= radius; O(d)."""
     d, w, active, radius = s.d, it.v, own.active, region.p

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from fwonline._kernels.coordinates import sparse_dot
-from fwonline._kernels.layout import jit, part
+from fwonline._kernels.layout import jit, open_part, part
 
 
-@part
+@open_part
 def sigmoid(z):
     """1 / (1 + e^-z) without overflow."""
     if z >= 0.0:

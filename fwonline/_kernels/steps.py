@@ -11,7 +11,7 @@ import math
 
 from fwonline._kernels.coordinates import best
 from fwonline._kernels.entry import call
-from fwonline._kernels.layout import BOX, GENERIC, L1, L2, LINF, SIMPLEX, UNIT_SIMPLEX, fast_jit, jit, part
+from fwonline._kernels.layout import BOX, GENERIC, L1, L2, LINF, SIMPLEX, UNIT_SIMPLEX, fast_inner, inner, jit, part
 
 # The scale of the iterate is folded in long before it could underflow.
 SMALLEST_SCALE = 1e-100
@@ -41,7 +41,7 @@ def bounds(region, j):
     return region.lower[j], region.upper[j]
 
 
-@fast_jit
+@fast_inner
 def sums(u, w):
     """max |u|, <u, w>, ||w||^2."""
     top = 0.0
@@ -54,7 +54,7 @@ def sums(u, w):
     return top, dot, square
 
 
-@fast_jit
+@fast_inner
 def dot(u, w, d):
     """<u, w> over the first d entries."""
     total = 0.0
@@ -63,7 +63,7 @@ def dot(u, w, d):
     return total
 
 
-@fast_jit
+@fast_inner
 def norm(u, top):
     """||u||, where top = max |u| > 0 keeps squares from over- and underflowing."""
     total = 0.0
@@ -100,7 +100,7 @@ def _coordinate_direction(it, s, region):
         s.dist_sq = atom * atom - 2.0 * atom * it.v[j] * s.w_scale + s.w_sq
 
 
-@jit
+@inner
 def _dense_direction(it, s, region):
     d, u, v = s.d, it.u, it.v
     top, dot, square = sums(u[:d], v[:d])
@@ -183,7 +183,7 @@ def _advance_coordinate(it, s, gamma):
         it.v[j] += move / s.w_scale
 
 
-@jit
+@inner
 def _advance_dense(it, s, region, gamma):
     u, v = it.u, it.v
     keep = 1.0 - gamma

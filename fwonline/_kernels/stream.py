@@ -6,7 +6,7 @@ r = u_scale * u, so that a decay is one multiplication and moves no argmax; addi
 from __future__ import annotations
 
 from fwonline._kernels.coordinates import rebuild
-from fwonline._kernels.layout import jit, part
+from fwonline._kernels.layout import inner, part
 from fwonline._kernels.memory import add_sample, dot_with, loss_derivative
 from fwonline._kernels.steps import SMALLEST_SCALE, is_sparse, move
 
@@ -17,7 +17,7 @@ def rho(s):
     return min(s.rho_a / (s.t + s.rho_b) ** s.rho_c, 1.0)
 
 
-@jit
+@inner
 def _reset(it, s, region, factor):
     """Multiply u by factor, and set its scale to 1."""
     for j in range(s.d):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.kernels import entered
 
 from fwonline._kernels import coordinates
 from fwonline._kernels.layout import L1, SIMPLEX, UNIT_SIMPLEX
@@ -34,11 +35,11 @@ class Sum:
 
     def add(self, idx, val, factor):
         idx, val = np.array(idx, dtype=np.uint32), np.array(val, dtype=float)
-        coordinates.add_row(self.it, self.kind, Row(idx, val, 0, len(idx)), factor)
+        entered(coordinates.add_row)(self.it, self.kind, Row(idx, val, 0, len(idx)), factor)
         np.add.at(self.plain, idx, factor * val)
 
     def check(self):
-        got = coordinates.best(self.it, self.kind, self.d)
+        got = entered(coordinates.best)(self.it, self.kind, self.d)
         keys = np.abs(self.plain[: self.d]) if self.kind == L1 else -self.plain[: self.d]
         ties = np.flatnonzero(keys == keys.max())
         assert got == ties[self.rank[ties].argmin()]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.kernels import entered
 
 from fwonline import optim, sets
 from fwonline._kernels import layout, memory, steps
@@ -77,7 +78,7 @@ def batches(n, size, first, count, seed=0):
     batch = np.zeros(size, dtype=np.int64)
     for _ in range(count):
         record["drawn"] = 0
-        memory.draw_batch(mem, Draws(rng.random(size), batch), record[0], size, first)
+        entered(memory.draw_batch)(mem, Draws(rng.random(size), batch), record[0], size, first)
         assert record[0]["drawn"] == size - (first >= 0)
         yield batch.tolist()
 
@@ -109,7 +110,7 @@ def test_batches_at_the_edges_of_the_random_numbers():
     for number in (0.0, np.nextafter(1.0, 0.0)):
         record["drawn"] = 0
         batch = np.zeros(4, dtype=np.int64)
-        memory.draw_batch(mem, Draws(np.full(4, number), batch), record[0], 4, -1)
+        entered(memory.draw_batch)(mem, Draws(np.full(4, number), batch), record[0], 4, -1)
         assert sorted(batch) == [0, 1, 2, 3]
 
 

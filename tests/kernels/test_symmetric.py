@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.kernels import entered
 
 from fwonline._kernels import lanczos, symmetric
 
@@ -58,7 +59,7 @@ def test_every_pass_is_what_numpy_says(n):
     np.testing.assert_allclose(unpack(g, n), G, atol=1e-12)
     np.testing.assert_allclose(image, G @ v, atol=1e-10)
     assert inner == pytest.approx((G * X).sum())
-    symmetric.multiply(g, n, v, image)
+    entered(symmetric.multiply)(g, n, v, image)
     np.testing.assert_allclose(image, G @ v, atol=1e-10)
 
 

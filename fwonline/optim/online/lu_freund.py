@@ -12,7 +12,7 @@ from fwonline import losses
 from fwonline._kernels import memory, steps
 from fwonline._kernels.coordinates import rebuild
 from fwonline._kernels.entry import opened
-from fwonline._kernels.layout import L2, NEED_POOL, OK, jit, part
+from fwonline._kernels.layout import L2, NEED_POOL, OK, jit, open_part, part
 from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import Derivatives, Method, SumRun, fitted, move_towards
@@ -28,13 +28,13 @@ class Substitutes(typing.NamedTuple):
     sigma: np.ndarray
 
 
-@part
+@open_part
 def gamma_of(m, t):
     """gamma_t, m = n / b."""
     return 2.0 * (2.0 * m + t) / ((t + 1.0) * (4.0 * m + t))
 
 
-@part
+@open_part
 def delta_of(m, t):
     """delta_t."""
     return 2.0 * m / (2.0 * m + t + 1.0)
