@@ -5,7 +5,7 @@ sample of few entries would feel. :func:`bind` writes the tuple's native form do
 :func:`opened`, on the first line of a kernel, gives the tuple back, and leaves a tuple that came as it is alone, so
 that every kernel can be entered in both ways. The arrays must stay where they are: who replaces one binds anew.
 
-This file and ``prefetch.py`` are all that lean on numba's insides. ``BY_ADDRESS = False`` does without.
+This file, ``prefetch.py`` and ``layout.py`` are all that lean on numba's insides. ``BY_ADDRESS = False`` does without.
 """
 
 from __future__ import annotations
