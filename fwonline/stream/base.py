@@ -132,6 +132,10 @@ class AnySource(Closing):
         """Return the last item yielded, unchanged, if it is the one of that origin; None if it is not kept."""
         return None
 
+    def lag(self) -> int | None:
+        """How many items already wait behind `position`, or None if that is not known."""
+        return None
+
     def lags(self) -> dict[str, int]:
         """How many items wait behind `position` by part, such as a topic's partitions; empty if it has no parts."""
         return {}
@@ -218,10 +222,6 @@ class Source(AnySource, abc.ABC):
         A file notes in its position that its last line had no end yet, and a resumed run reads the line again.
         """
         return False
-
-    def lag(self) -> int | None:
-        """How many items already wait behind `position`, or None if that is not known."""
-        return None
 
 
 class Sink(Closing, abc.ABC):

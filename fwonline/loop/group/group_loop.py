@@ -340,10 +340,6 @@ class GroupLoop(Loop):
     def _position(self) -> Any:
         return {name: offset for partition in self._owned for name, offset in self.source.position(partition).items()}
 
-    def _lag(self) -> tuple[int | None, dict[str, int]]:
-        lags = self.source.lags()
-        return sum(lags.values()), lags
-
     def _values(self) -> dict[str, Any]:
         sums: dict[str, float] = {}
         weights: Counter[str] = Counter()
