@@ -184,10 +184,7 @@ class Source(AnySource, abc.ABC):
     def seek(self, position: Any) -> None:
         """Go to the `position` of a former run, before the first item is read.
 
-        Raises
-        ------
-        SourceError
-            When the source cannot: it is not seekable, or it is not what it was.
+        Raises SourceError when the source cannot: it is not seekable, or it is not what it was.
         """
 
     @property
@@ -195,12 +192,8 @@ class Source(AnySource, abc.ABC):
         """What `position` is a place in, as something JSON can hold; None if nothing identifies it.
 
         A checkpoint keeps it with the position. A name is not enough: a Kafka topic can be deleted and created again,
-        and then an offset means another message.
-
-        Raises
-        ------
-        SourceError
-            When the last items do not come from the source of those before.
+        and then an offset means another message. Raises SourceError when the last items do not come from the source of
+        those before.
         """
         return None
 
@@ -262,10 +255,7 @@ class Sink(Closing, abc.ABC):
     def truncate(self, position: Any) -> None:
         """Remove every record that a former run wrote behind `position`.
 
-        Raises
-        ------
-        CheckpointError
-            When the sink ends before `position`: it is not what that run wrote.
+        Raises CheckpointError when the sink ends before `position`: it is not what that run wrote.
         """
 
     def close(self) -> None:

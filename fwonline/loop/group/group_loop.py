@@ -178,13 +178,7 @@ class GroupLoop(Loop):
             self._look(self.counts.n, time.perf_counter())
 
     def _learn(self, partition: str, items: Iterator[Sample | Rejected], stop: Stop, limit: float = math.inf) -> None:
-        """Learn the items of one partition.
-
-        Raises
-        ------
-        _PollOver
-            When the rest of the items must not be learned, or not now.
-        """
+        """Learn the items of one partition. Raises _PollOver when the rest must not be learned, or not now."""
         learner = self._owned[partition]
 
         def look(n: int, now: float) -> float:
