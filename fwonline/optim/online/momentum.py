@@ -7,10 +7,11 @@ import typing
 
 from fwonline._kernels import memory, stream
 from fwonline._kernels.entry import opened
-from fwonline._kernels.layout import NEED_POOL, OK, jit
+from fwonline._kernels.layout import OK, jit
 from fwonline._kernels.steps import move
 from fwonline.optim.base import Optimizer
-from fwonline.optim.runs.kept import PREVIOUS, Previous
+from fwonline.optim.online.one_sample import OneSampleRun
+from fwonline.optim.online.sfw import SFW, SFWRun
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Harmonic, Schedule
@@ -40,73 +41,6 @@ def learn(bound, bound_rows, first, last):
         if s.seen % s.batch_size == 0:
             move(it, s, run.problem)
     return OK
-
-
-@jit
-def iterate_held(bound, count):
-    """alpha_i <- (1 - rho_t) alpha_i + rho_t f_i'(<x_i, w_t>) for a batch of all the data, which the memory holds."""
-    run = opened(bound)
-    it, mem, draws, s = run.it, run.mem, run.draws, run.state[0]
-    for _ in range(count):
-        memory.draw_batch(mem, draws, s, s.batch_size, -1)  # B_t
-        memory.renew_batch(run, 0, s.batch_size, stream.rho(s))
-        memory.bound_rounding(it, mem, s, run.problem.region)
-        move(it, s, run.problem)  # s_t = lmo(r_t), w_{t+1} = w_t + gamma_t (s_t - w_t)
-
-
-@jit
-def learn_held(bound, bound_rows, first, last):
-    """The same as samples come."""
-    run, rows = opened(bound), opened(bound_rows)
-    it, mem, draws, s, region = run.it, run.mem, run.draws, run.state[0], run.problem.region
-    for i in range(first, last):
-        seen = memory.look(it, s, run.problem, rows, i)
-        if seen.status != OK:
-            return seen.status
-        status = memory.is_ready(s, draws.noise, s.batch_size)
-        if status != OK:
-            return status
-        x = memory.row_at(rows, i)
-        at = memory.room(mem, s, x.stop - x.start)
-        if at < 0:
-            return NEED_POOL
-        memory.play(s, seen)
-        newest = memory.enter(it, mem, s, region, x, at, seen)
-        memory.fit_intercept(s, run.problem.loss, seen)
-        size = min(s.batch_size, s.live)
-        if size > 1:
-            memory.draw_batch(mem, draws, s, size, newest)
-            memory.renew_batch(run, 1, size, stream.rho(s))
-        memory.bound_rounding(it, mem, s, region)
-        move(it, s, run.problem)
-    return OK
-
-
-def _set_rho(run: Run) -> None:
-    """rho_t = c / (t + 8)^(2/3)."""
-    run.s.rho_a, run.s.rho_b, run.s.rho_c = run.optimizer._rho(), 8.0, 2.0 / 3.0
-
-
-class MomentumRun(Run):
-    """Without a memory: d is a running average of gradients."""
-
-    _own, _kept = Previous, PREVIOUS
-    _decided = (*Run._decided, *stream.RHO)
-
-    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
-        super().__init__(*args, **kwargs)
-        _set_rho(self)
-
-
-class MomentumMemoryRun(Run):
-    """With one: an average in each sample's derivative."""
-
-    _holds_samples = True
-    _decided = (*Run._decided, *stream.RHO)
-
-    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
-        super().__init__(*args, **kwargs)
-        _set_rho(self)
 
 
 class MomentumMethod(Method):
@@ -217,15 +151,20 @@ class MomentumFW(Optimizer):
             return float(self.rho)
         return 4.0 if self.memory is None else 2.0 ** (2.0 / 3.0)
 
-    _iterate = staticmethod(iterate_held)
+    # With a memory the steps are SFW's: alpha_i <- (1 - rho_t) alpha_i + rho_t f_i'(<x_i, w_t>), i in B_t.
+    _iterate = staticmethod(SFW._iterate)
 
     @property
     def _run_class(self) -> type[Run]:
-        return MomentumRun if self.memory is None else MomentumMemoryRun
+        return OneSampleRun if self.memory is None else SFWRun
 
     @property
     def _learn(self) -> typing.Any:
-        return learn if self.memory is None else learn_held
+        return learn if self.memory is None else SFW._learn
+
+    @property
+    def _momentum(self) -> tuple[float, float, float]:
+        return self._rho(), 8.0, 2.0 / 3.0
 
     _method_class = MomentumMethod
 

@@ -57,12 +57,14 @@ def learn(bound, bound_rows, first, last):
 
 
 class OneSampleRun(Run):
+    """A run with rho_t = a / (t + b)^c."""
+
     _own, _kept = Previous, PREVIOUS
     _decided = (*Run._decided, *stream.RHO)
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any):
         super().__init__(*args, **kwargs)
-        self.s.rho_a, self.s.rho_b, self.s.rho_c = 1.0, 1.0, self.optimizer.a  # rho_t = (t + 1)^-a
+        self.s.rho_a, self.s.rho_b, self.s.rho_c = self.optimizer._momentum
 
 
 class OneSampleMethod(Method):
@@ -150,6 +152,10 @@ class OneSampleFW(Optimizer):
     _run_class = OneSampleRun
     _learn = staticmethod(learn)
     _method_class = OneSampleMethod
+
+    @property
+    def _momentum(self) -> tuple[float, float, float]:
+        return 1.0, 1.0, self.a  # rho_t = (t + 1)^-a
 
     def _schedule(self) -> Schedule:
         return self.schedule or _ONE_OVER_T

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
-from fwonline._kernels import memory, steps
+from fwonline._kernels import memory, steps, stream
 from fwonline._kernels.entry import opened
-from fwonline._kernels.layout import NEED_POOL, OK, jit
+from fwonline._kernels.layout import NEED_POOL, OK, jit, part
 from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.runs.run import Run
 from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["SFW"]
+
+
+@part
+def weight_of_new(s):
+    """How much of a derivative is renewed: all of it, and by MomentumFW with a memory rho_t."""
+    return 1.0 if s.rho_a == 0.0 else stream.rho(s)
 
 
 @jit
@@ -26,7 +33,9 @@ def iterate(bound, count):
     it, mem, draws, s, region = run.it, run.mem, run.draws, run.state[0], run.problem.region
     for _ in range(count):
         memory.draw_batch(mem, draws, s, s.batch_size, -1)  # B_t
-        memory.renew_batch(run, 0, s.batch_size, 1.0)  # alpha_i = f_i'(<x_i, w_{t-1}>), r_t = (1/n) sum_i alpha_i x_i
+        memory.renew_batch(
+            run, 0, s.batch_size, weight_of_new(s)
+        )  # alpha_i = f_i'(<x_i, w_{t-1}>), r_t = (1/n) sum_i alpha_i x_i
         memory.bound_rounding(it, mem, s, region)
         steps.move(it, s, run.problem)  # s_t = lmo(r_t), w_t = w_{t-1} + gamma_t (s_t - w_{t-1})
 
@@ -60,7 +69,7 @@ def learn(bound, bound_rows, first, last):
                 # The newest one is the first of the first batch. Its derivative is that of this very iterate: it is
                 # not computed again. The others' become the new ones with weight 1.
                 memory.draw_batch(mem, draws, s, size, newest if k == 0 else -1)
-                memory.renew_batch(run, 1 if k == 0 else 0, size, 1.0)
+                memory.renew_batch(run, 1 if k == 0 else 0, size, weight_of_new(s))
             memory.bound_rounding(it, mem, s, region)
             steps.move(it, s, run.problem)
     return OK
@@ -84,6 +93,11 @@ class SFWMethod(Method):
 
 class SFWRun(Run):
     _holds_samples = True
+    _decided = (*Run._decided, *stream.RHO)
+
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any):
+        super().__init__(*args, **kwargs)
+        self.s.rho_a, self.s.rho_b, self.s.rho_c = self.optimizer._momentum
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -162,6 +176,7 @@ class SFW(Optimizer):
 
     _run_class = SFWRun
     _learn = staticmethod(learn)
+    _momentum = 0.0, 0.0, 0.0
     _iterate = staticmethod(iterate)
     _method_class = SFWMethod
 
