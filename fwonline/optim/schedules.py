@@ -14,6 +14,7 @@ import typing
 from river import base
 
 from fwonline import _loaded
+from fwonline._checks import check_positive
 from fwonline._kernels.entry import compiled_function
 from fwonline._kernels.state import Schedule as Native
 
@@ -116,6 +117,7 @@ class _Formula(Schedule):
         return Native(compiled_function(formula, 7).address, *self._parameters(), int(self._accumulates))
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class Harmonic(_Formula):
     r"""The step of the theorems, :math:`\gamma_t = 2 / (t + \text{offset})`.
 
@@ -136,16 +138,17 @@ class Harmonic(_Formula):
     [1.0, 0.667, 0.5, 0.3]
     """
 
-    def __init__(self, offset: float = 2.0, floor: float = 0.0, restart: int | None = None):
-        if not 2.0 <= offset < math.inf:
-            raise ValueError(f"offset must be a finite number >= 2, got {offset!r}")
-        if not 0.0 <= floor <= 1.0:
-            raise ValueError(f"floor must be in [0, 1], got {floor!r}")
-        if restart is not None and restart < 1:
-            raise ValueError(f"restart must be a number of steps >= 1, or None, got {restart!r}")
-        self.offset = offset
-        self.floor = floor
-        self.restart = restart
+    offset: float = 2.0
+    floor: float = 0.0
+    restart: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 2.0 <= self.offset < math.inf:
+            raise ValueError(f"offset must be a finite number >= 2, got {self.offset!r}")
+        if not 0.0 <= self.floor <= 1.0:
+            raise ValueError(f"floor must be in [0, 1], got {self.floor!r}")
+        if self.restart is not None and self.restart < 1:
+            raise ValueError(f"restart must be a number of steps >= 1, or None, got {self.restart!r}")
 
     @staticmethod
     def _formula(offset, floor, restart, t, gap, dist_sq, step_sum):
@@ -155,6 +158,7 @@ class Harmonic(_Formula):
         return float(self.offset), float(self.floor), float(self.restart or 0)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class Power(_Formula):
     r""":math:`\gamma_t = \min(1, c\, (t + 1)^{-a})`; with a = 1/2 the step of Hazan and Kale's online Frank-Wolfe.
 
@@ -172,13 +176,13 @@ class Power(_Formula):
     0.5
     """
 
-    def __init__(self, a: float = 0.5, factor: float = 1.0):
-        if not 0.0 <= a <= 1.0:
-            raise ValueError(f"a must be in [0, 1], got {a!r}")
-        if not 0.0 < factor < math.inf:
-            raise ValueError(f"factor must be a positive finite number, got {factor!r}")
-        self.a = a
-        self.factor = factor
+    a: float = 0.5
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.a <= 1.0:
+            raise ValueError(f"a must be in [0, 1], got {self.a!r}")
+        check_positive("factor", self.factor)
 
     @staticmethod
     def _formula(a, factor, _, t, gap, dist_sq, step_sum):
@@ -208,8 +212,7 @@ class ShortStep(_Formula):
     """
 
     def __init__(self, lipschitz: float):
-        if not 0.0 < lipschitz < math.inf:
-            raise ValueError(f"lipschitz must be a positive finite number, got {lipschitz!r}")
+        check_positive("lipschitz", lipschitz)
         self.lipschitz = lipschitz
 
     @classmethod
@@ -245,8 +248,7 @@ class CurvatureStep(Schedule):
     """
 
     def __init__(self, curvature: float):
-        if not 0.0 < curvature < math.inf:
-            raise ValueError(f"curvature must be a positive finite number, got {curvature!r}")
+        check_positive("curvature", curvature)
         self.curvature = curvature
 
     @classmethod
@@ -282,8 +284,7 @@ class AdaGradStep(_Formula):
     _accumulates = True
 
     def __init__(self, scale: float = 1.0):
-        if not 0.0 < scale < math.inf:
-            raise ValueError(f"scale must be a positive finite number, got {scale!r}")
+        check_positive("scale", scale)
         self.scale = scale
         self._sum = 0.0
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from fwonline import sets
+from fwonline._checks import check_positive
 
 if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -160,8 +161,7 @@ def stochastic_gap_bound(
         raise ValueError(f"steps must be an integer >= 1, got {steps!r}")
     if not 1 <= batch_size <= n:
         raise ValueError(f"batch_size must be in [1, {n}], got {batch_size!r}")
-    if not 0.0 < lipschitz < math.inf:
-        raise ValueError(f"lipschitz must be a positive finite number, got {lipschitz!r}")
+    check_positive("lipschitz", lipschitz)
     sizes = 2.0 / (np.arange(steps) + 2.0) if gammas is None else np.asarray(gammas, dtype=np.float64)
     if sizes.ndim != 1 or sizes.size < steps - 1 or not ((sizes >= 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"gammas must be at least {steps - 1} numbers in [0, 1]")

@@ -469,7 +469,7 @@ def test_bad_parameters_name_themselves():
         optim.FW().minimize(X, np.where(np.arange(40) == 1, np.inf, y), constraint=ball)
     with pytest.raises(ValueError, match="X has 15 columns"):
         optim.FW().minimize(X, y, constraint=sets.Box(np.zeros(3), np.ones(3)))
-    with pytest.raises(ValueError, match="curvature must be a positive"):
+    with pytest.raises(ValueError, match="curvature must be a finite number > 0"):
         CurvatureStep(0.0)
 
 

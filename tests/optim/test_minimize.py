@@ -373,7 +373,7 @@ def test_other_mistakes_are_named():
         (lambda: Harmonic(floor=1.5), "floor must be"),
         (lambda: Harmonic(restart=0), "restart must be"),
         (lambda: optim.schedules.Power(1.5), "a must be"),
-        (lambda: optim.schedules.Power(factor=0.0), "factor must be a positive finite number"),
+        (lambda: optim.schedules.Power(factor=0.0), "factor must be a finite number > 0"),
         (lambda: ShortStep(0.0), "lipschitz must be"),
         (lambda: AdaGradStep(-1.0), "scale must be"),
     ],

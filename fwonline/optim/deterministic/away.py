@@ -38,10 +38,8 @@ class AwayFW(Corrective, FullGradient):
 
     Parameters
     ----------
-    memory
-        Samples held online, >= 1. Offline (:meth:`minimize`) the whole data set is.
-    steps
-        Steps a sample online, >= 1.
+    memory, steps_per_sample
+        Samples held online, and steps for each of them, >= 1. Offline (:meth:`minimize`) the whole data set is held.
     schedule
         Step sizes, cut where they would leave the set; by default the objective decides: ``LineSearch()``.
 

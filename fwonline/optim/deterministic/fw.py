@@ -46,10 +46,8 @@ class FW(FullGradient):
 
     Parameters
     ----------
-    memory
-        Samples held online, >= 1. Offline (:meth:`minimize`) the whole data set is.
-    steps_per_sample
-        Steps a sample online, >= 1.
+    memory, steps_per_sample
+        Samples held online, and steps for each of them, >= 1. Offline (:meth:`minimize`) the whole data set is held.
     schedule
         Step sizes. Where None, offline on sets with finitely many vertices ``Harmonic()``, the 2 / (t + 2) of the
         theorem, and ``LineSearch()`` on all other sets and online. ``LineSearch()`` is exact for the squared loss; for

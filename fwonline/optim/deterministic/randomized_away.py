@@ -33,10 +33,8 @@ class RandomizedAwayFW(SampledOracle, Corrective, FullGradient):
     ----------
     fraction
         :math:`\eta`, the fraction of the blocks drawn for each step, in (0, 1]; rounded up to a whole number of them.
-    memory
-        Samples held online, >= 1. Offline (:meth:`minimize`) the whole data set is.
-    steps_per_sample
-        Steps a sample online, >= 1.
+    memory, steps_per_sample
+        Samples held online, and steps for each of them, >= 1. Offline (:meth:`minimize`) the whole data set is held.
     schedule
         Step sizes, cut where they would leave the set; by default the objective decides: ``LineSearch()``.
     check

@@ -188,10 +188,7 @@ class LuFreundMethod(Method):
     by_sample: typing.ClassVar[tuple[str, ...]] = ("sigma",)
     sigma: typing.Any
     memory: Derivatives
-
-    def __init__(self, optimizer: LuFreundFW):
-        super().__init__(optimizer)
-        self.memory = Derivatives()
+    remembers = True
 
     def enter(self, run, slot, slope):
         super().enter(run, slot, slope)

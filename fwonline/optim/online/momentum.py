@@ -61,10 +61,7 @@ class MomentumMemoryMethod(Method):
     """The same steps on matrices: alpha_i = alpha_i + rho_t (l'(z_i(w_t)) - alpha_i), rho_t = c / (t + 8)^(2/3)."""
 
     memory: Derivatives
-
-    def __init__(self, optimizer: MomentumFW):
-        super().__init__(optimizer)
-        self.memory = Derivatives()
+    remembers = True
 
     def step(self, run: SumRun) -> None:
         self.memory.begin(run)

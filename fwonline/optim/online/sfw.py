@@ -79,10 +79,7 @@ class SFWMethod(Method):
     """The same steps on matrices: alpha_i = l'(z_i(w_t)) for a batch, r = (1/n) sum alpha_i a_i."""
 
     memory: Derivatives
-
-    def __init__(self, optimizer: SFW):
-        super().__init__(optimizer)
-        self.memory = Derivatives()
+    remembers = True
 
     def step(self, run: SumRun) -> None:
         self.memory.begin(run)

@@ -33,6 +33,9 @@ _SMOOTH = (
     sets.Spectrahedron,
     sets.Fantope,
 )
+# Sets whose blocks are coordinates, and those whose blocks are groups.
+_BY_COORDINATE = (sets.L1Ball, sets.ProbabilitySimplex, sets.UnitSimplex)
+_BY_GROUP = (sets.GroupL1Ball, sets.LatentGroupBall)
 
 
 def is_polytope(constraint: sets.ConvexSet) -> bool:
@@ -166,9 +169,9 @@ class _Vertices(Oracle):
 
 def oracle_of(constraint: sets.ConvexSet, d: int, rank: NDArray[np.int64]) -> Oracle:
     """The oracle of a set in d features."""
-    if isinstance(constraint, sets.L1Ball | sets.ProbabilitySimplex | sets.UnitSimplex):
+    if isinstance(constraint, _BY_COORDINATE):
         return _Coordinates(constraint, d, rank)
-    if isinstance(constraint, sets.GroupL1Ball | sets.LatentGroupBall):
+    if isinstance(constraint, _BY_GROUP):
         return _Groups(constraint)
     if isinstance(constraint, sets.ConvexHull):
         return _Vertices(constraint)
@@ -180,12 +183,4 @@ def oracle_of(constraint: sets.ConvexSet, d: int, rank: NDArray[np.int64]) -> Or
 
 def comes_in_blocks(constraint: sets.ConvexSet) -> bool:
     """Whether the set's oracle can be asked about some of its atoms."""
-    return isinstance(
-        constraint,
-        sets.L1Ball
-        | sets.ProbabilitySimplex
-        | sets.UnitSimplex
-        | sets.GroupL1Ball
-        | sets.LatentGroupBall
-        | sets.ConvexHull,
-    )
+    return isinstance(constraint, (*_BY_COORDINATE, *_BY_GROUP, sets.ConvexHull))

@@ -171,11 +171,14 @@ class Method:
     by_sample: typing.ClassVar[tuple[str, ...]] = ()
     counters: typing.ClassVar[dict[str, int]] = {}
 
-    # The derivatives that an algorithm remembers of the samples.
-    memory: Derivatives | None = None
+    # Whether an algorithm remembers a derivative of each sample, and those.
+    remembers: typing.ClassVar[bool] = False
+    memory: typing.Any = None
 
     def __init__(self, optimizer: typing.Any):
         self.optimizer = optimizer
+        if self.remembers:
+            self.memory = Derivatives()
         for name in (*self.points, *self.vectors):
             setattr(self, name, None)
         for name in self.by_sample:
@@ -370,10 +373,7 @@ class Epochs(Method):
     k: int
     N: int
     memory: Derivatives
-
-    def __init__(self, optimizer: typing.Any):
-        super().__init__(optimizer)
-        self.memory = Derivatives()
+    remembers = True
 
     def step(self, run: SumRun) -> None:
         if self.k == self.N:

@@ -60,10 +60,8 @@ class HazanLuoFW(FiniteSumOptimizer):
         D; by default the set's diameter. A smaller one is a practical choice: batches then grow faster.
     schedule
         Step sizes; 2 / (k + 1), k = 1, 2, ..., by default.
-    memory
-        Samples held online, >= 1.
-    steps_per_sample
-        Steps a sample online, >= 1.
+    memory, steps_per_sample
+        Samples held online, and steps for each of them, >= 1.
 
     Notes
     -----

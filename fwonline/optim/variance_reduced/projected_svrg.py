@@ -21,10 +21,7 @@ class ProjectedSVRGMethod(Method):
     k: int
     m: int
     memory: Derivatives
-
-    def __init__(self, optimizer: ProjectedSVRG):
-        super().__init__(optimizer)
-        self.memory = Derivatives()
+    remembers = True
 
     def check(self, run):
         super().check(run)
@@ -70,10 +67,8 @@ class ProjectedSVRG(FiniteSumOptimizer):
     lipschitz
         L, the smoothness of each f_i, of which the default step is made; by default max |l''| times the largest
         squared norm of a sample.
-    memory
-        Samples held online, >= 1.
-    steps_per_sample
-        Steps a sample online, >= 1.
+    memory, steps_per_sample
+        Samples held online, and steps for each of them, >= 1.
 
     Notes
     -----

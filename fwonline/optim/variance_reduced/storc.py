@@ -123,10 +123,8 @@ class STORC(FiniteSumOptimizer):
         D; by default the set's diameter. A smaller one is a practical choice: CndG then solves its problems better.
     inner_steps
         Linear minimisations of CndG at most, >= 1; None for as many as eta takes.
-    memory
-        Samples held online, >= 1.
-    steps_per_sample
-        Steps a sample online, >= 1.
+    memory, steps_per_sample
+        Samples held online, and steps for each of them, >= 1.
 
     Notes
     -----

@@ -73,10 +73,8 @@ class SVRF(FiniteSumOptimizer):
     schedule
         Step sizes within an epoch; the theorem's 2 / (k + 1), k = 1, 2, ..., by default. Note that its first step is a
         whole one: an epoch forgets all but the snapshot's gradient.
-    memory
-        Samples held online, >= 1.
-    steps_per_sample
-        Steps a sample online, >= 1.
+    memory, steps_per_sample
+        Samples held online, and steps for each of them, >= 1.
 
     Notes
     -----
