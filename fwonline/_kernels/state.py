@@ -81,6 +81,7 @@ _COUNTS_OF_FAMILIES = (
     "rotor",  # where the search for an atom to leave goes on
     "forgotten",  # samples learned before the drift found last
     "watched",  # blocks that the drift detector has seen
+    *("classes", "stride"),  # of a matrix of weights: its classes, and entries from one feature to the next
     "entries",  # entries that the steps of a sample may look at; 0 where ``steps`` alone counts
 )
 SCALARS = np.dtype(

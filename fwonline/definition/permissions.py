@@ -22,10 +22,18 @@ _OWN = frozenset({"definition.toml", "log.jsonl", "summary.json", ".lock"})
 
 @dataclass(frozen=True)
 class Permissions:
-    """What whoever runs a definition allows beyond what every definition may do."""
+    """What whoever runs a definition allows beyond what every definition may do.
 
-    write: tuple[Path, ...] = ()  # folders or files, besides the run's folder, that sinks and states may write
-    env: frozenset[str] = frozenset()  # environment variables, besides those that `client` names, that may be read
+    Parameters
+    ----------
+    write
+        Folders or files, besides the run's folder, that sinks and states may write.
+    env
+        Environment variables, besides those that `client` names, that may be read.
+    """
+
+    write: tuple[Path, ...] = ()
+    env: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, write: Iterable[str | os.PathLike[str]] = (), env: Iterable[str] = ()) -> Permissions:

@@ -94,8 +94,16 @@ class StreamDefinition:
     ) -> GroupLoop:
         """Build every object anew, the sinks last, and one worker of the group.
 
-        Relative paths of sinks start in the folder `output`, this worker's own, a relative path of states in `shared`,
-        all workers'. Raises DefinitionError as `build` does, and when the definition describes no worker.
+        Parameters
+        ----------
+        output
+            The folder in which relative paths of sinks start: this worker's own.
+        shared
+            The folder in which a relative path of states starts: all workers'.
+        observers
+            As for `GroupLoop`.
+
+        Raises DefinitionError as `build` does, and when the definition describes no worker.
         """
         if not self.is_shared:
             raise DefinitionError(f"{self.path}: expected a table [group]: this definition is of a run on its own")
@@ -137,8 +145,12 @@ class StreamDefinition:
     ) -> None:
         """Build everything but the sinks, which only have their keys checked: nothing is opened or read.
 
-        Where the folders of `build_worker` are known, what is to be written outside them is refused. Raises
-        DefinitionError as `build` does.
+        Parameters
+        ----------
+        output, shared
+            The folders of `build_worker`, where they are known: then what is to be written outside them is refused.
+
+        Raises DefinitionError as `build` does.
         """
         self._builder(output, shared).build()
 
@@ -232,7 +244,10 @@ def load_definition(
 def read_definition(path: str | os.PathLike[str]) -> StreamDefinition:
     """Read a stream definition without checking that it describes a run.
 
-    Raises DefinitionError when the file cannot be read or is not TOML.
+    Raises
+    ------
+    DefinitionError
+        When the file cannot be read or is not TOML.
     """
     path = Path(path)
     try:

@@ -55,6 +55,9 @@ class FWLinear(Readings, abc.ABC):
     # Of a model that `merged` made: the samples that its parts have learned.
     _n_merged = 0
 
+    # Whether None is no constraint.
+    _needs_set: typing.ClassVar[bool] = True
+
     constraint: ConvexSet
     optimizer: Optimizer | None
     intercept: bool
@@ -63,14 +66,14 @@ class FWLinear(Readings, abc.ABC):
 
     def __init__(
         self,
-        constraint: ConvexSet,
+        constraint: ConvexSet | None,
         optimizer: Optimizer | None = None,
         loss: typing.Any = None,
         intercept: bool = False,
         seed: int | None = None,
         max_names: int | None = None,
     ):
-        if not isinstance(constraint, ConvexSet):
+        if not isinstance(constraint, ConvexSet) and (self._needs_set or constraint is not None):
             raise TypeError(f"constraint must be a set such as sets.L1Ball(10.0), got {constraint!r}")
         if optimizer is not None and not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer must be one of fwonline.optim such as optim.SFW(), got {optimizer!r}")
@@ -78,7 +81,7 @@ class FWLinear(Readings, abc.ABC):
             losses.check_loss(loss)
             if isinstance(loss, self._foreign_losses):
                 raise TypeError(f"{type(self).__name__} cannot minimise {loss!r}: it is no loss for {self._task}")
-        self.constraint = constraint
+        self.constraint = typing.cast("ConvexSet", constraint)
         # An optimizer holds the state of the one model it serves.
         self.optimizer = optimizer.clone() if optimizer is not None and optimizer.is_started else optimizer
         self.loss = loss
@@ -110,7 +113,7 @@ class FWLinear(Readings, abc.ABC):
         }
         for name in vars(self).keys() - known if _loaded.is_own(type(self)) else ():
             del vars(self)[name]  # it might stand before a method of that name
-        _loaded.kind(self, "constraint", ConvexSet)
+        _loaded.kind(self, "constraint", ConvexSet, optional=not self._needs_set)
         _loaded.kind(self, "optimizer", Optimizer, optional=True)
         _loaded.choice(self, "intercept", (False, True, 0, 1))
         if self.seed is not None:
@@ -138,10 +141,10 @@ class FWLinear(Readings, abc.ABC):
         mine, theirs = self.fitted_loss, run.loss
         for name, fits, expected in (
             ("_run", run.optimizer is optimizer, "one of the model's optimizer"),
-            ("_run", run.constraint is self.constraint, "one in the model's set"),
+            ("_run", self._is_set_of(run), "one in the model's set"),
             ("_run", held is None or held == memory, f"a memory of {memory} samples"),
             ("loss", type(mine) is type(theirs) and vars(mine) == vars(theirs), "what its run minimises"),
-            ("intercept", bool(run.s.fit_intercept) == bool(self.intercept), "what its run has"),
+            ("intercept", bool(run.s.fit_intercept) == self._fits_intercept, "what its run has"),
             ("_features", len(self._features) == run.n_features, f"{run.n_features} features"),
             ("max_names", self._features.most == self.max_names, "what its features are bounded by"),
             ("_features", self._features.dimension == run.fixed_dimension, "as many as the set has coordinates"),
@@ -160,6 +163,15 @@ class FWLinear(Readings, abc.ABC):
         known = [j for j, rank in enumerate(ranks) if rank is not None]
         same = run.it.rank[known].tolist() == [ranks[j] for j in known]
         _loaded.require(self, "_run", same, "ranks that are those of the features' names")
+
+    def _is_set_of(self, run: Run) -> bool:
+        """Whether a run's points lie in the model's set."""
+        return run.constraint is self.constraint
+
+    @property
+    def _fits_intercept(self) -> bool:
+        """Whether the run has an intercept."""
+        return bool(self.intercept)
 
     def _check_classes(self) -> None:
         """The classes are as many as the model can have met."""

@@ -42,7 +42,7 @@ class Readings:
         return int(np.count_nonzero(self._run.weights))
 
     @property
-    def intercept_(self) -> float:
+    def intercept_(self) -> typing.Any:
         """The intercept; 0.0 without one."""
         return self._run.s.intercept
 
@@ -107,9 +107,9 @@ class Readings:
 
     @property
     def violation(self) -> float:
-        """How far the weights lie outside the constraint, as the set measures it; 0.0 inside."""
+        """How far the weights lie outside the constraint, as the set measures it; 0.0 inside, and without a set."""
         w = self._run.point
-        return float(self.constraint.violation(w)) if w.size and self.n_samples else 0.0
+        return float(self.constraint.violation(w)) if self.constraint is not None and w.size and self.n_samples else 0.0
 
     @property
     def last_sample(self) -> LastSample | None:

@@ -170,6 +170,10 @@ class Loop(abc.ABC):
         return None
 
     @abc.abstractmethod
+    def _lag(self) -> tuple[int | None, dict[str, int]]:
+        """How many items wait in the source, in all and by partition."""
+
+    @abc.abstractmethod
     def _values(self) -> dict[str, Any]:
         """The values of the monitors."""
 
@@ -201,10 +205,9 @@ class Loop(abc.ABC):
         standing = self._standing()
         passed, n = now - self._reported, standing["n"] - self._reported_n
         self._reported, self._reported_n = now, standing["n"]
+        lag, lags = self._lag()
         rate, elapsed = n / passed if passed > 0 else 0.0, now - self._started
-        source = self.source
-        of_source = {"progress": source.progress, "lag": source.lag(), "lags": source.lags()}
-        report = Report(**standing, elapsed=elapsed, rate=rate, **of_source)
+        report = Report(**standing, elapsed=elapsed, rate=rate, progress=self.source.progress, lag=lag, lags=lags)
         for observer in self.observers:
             observer.on_report(report)
 

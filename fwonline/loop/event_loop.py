@@ -201,6 +201,9 @@ class EventLoop(Loop):
     def _position(self) -> Any:
         return self.source.position if self._place is None else self._place
 
+    def _lag(self) -> tuple[int | None, dict[str, int]]:
+        return self.source.lag(), self.source.lags()
+
     def _values(self) -> dict[str, Any]:
         return values_of(self.monitors)
 

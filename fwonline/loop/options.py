@@ -111,11 +111,20 @@ class Options:
 
     @classmethod
     def of(
-        cls, flat: dict[str, Any], bad_samples: BadSamples | None, questions: Questions | None, timing: Timing | None
+        cls,
+        flat: dict[str, Any],
+        bad_samples: BadSamples | None,
+        questions: Questions | None,
+        timing: Timing | None,
     ) -> Options:
         """Return the objects, each with those of the keywords `flat` that are its fields.
 
-        Raises TypeError for a keyword that is a field of none, ValueError for a value that its field cannot have.
+        Raises
+        ------
+        TypeError
+            For a keyword that is a field of none.
+        ValueError
+            For a value that its field cannot have.
         """
         parts: list[Any] = []
         for part in (bad_samples or BadSamples(), questions or Questions(), timing or Timing()):

@@ -20,7 +20,13 @@ _PACKED = 256  # so many samples are packed into arrays at once
 
 
 class Samples:
-    """The last `size` samples (None: all), a target and a prediction each: 12 bytes an entry and 24 a sample."""
+    """Samples with a target and a prediction each: 12 bytes an entry and 24 a sample, few Python objects.
+
+    Parameters
+    ----------
+    size
+        Keep the last so many; None: all.
+    """
 
     def __init__(self, size: int | None = None) -> None:
         self.size = size

@@ -103,9 +103,10 @@ class Regret(Monitor):
             raise ValueError(f"growth must be above 1 and finite, not {growth}")
         if not tol >= 0:
             raise ValueError(f"tol must be at least 0, not {tol}")
-        for name, value in (("max_iter", max_iter), ("max_values", max_values)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+        if max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, not {max_iter}")
+        if max_values < 1:
+            raise ValueError(f"max_values must be at least 1, not {max_values}")
         if loss is not None:
             losses.check_loss(loss)
         self.loss = loss
@@ -277,7 +278,13 @@ class Regret(Monitor):
         return math.fsum(value(self._rows.y, self._rows.predictions))
 
     def evaluate(self, tol: float | None = None, max_iter: int | None = None) -> dict[str, Any]:
-        """Evaluate now, with this `tol` and `max_iter` in place of the monitor's own; return what `get` does."""
+        """Evaluate now and return what `get` does.
+
+        Parameters
+        ----------
+        tol, max_iter
+            For this evaluation, in place of the monitor's own.
+        """
         if self._objective is None or not self._complete or self._dimension() == 0:
             return self.get()
         loss, constraint = self._objective

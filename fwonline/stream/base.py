@@ -132,10 +132,6 @@ class AnySource(Closing):
         """Return the last item yielded, unchanged, if it is the one of that origin; None if it is not kept."""
         return None
 
-    def lag(self) -> int | None:
-        """How many items already wait behind `position`, or None if that is not known."""
-        return None
-
     def lags(self) -> dict[str, int]:
         """How many items wait behind `position` by part, such as a topic's partitions; empty if it has no parts."""
         return {}
@@ -184,7 +180,10 @@ class Source(AnySource, abc.ABC):
     def seek(self, position: Any) -> None:
         """Go to the `position` of a former run, before the first item is read.
 
-        Raises SourceError when the source cannot: it is not seekable, or it is not what it was.
+        Raises
+        ------
+        SourceError
+            When the source cannot: it is not seekable, or it is not what it was.
         """
 
     @property
@@ -192,8 +191,12 @@ class Source(AnySource, abc.ABC):
         """What `position` is a place in, as something JSON can hold; None if nothing identifies it.
 
         A checkpoint keeps it with the position. A name is not enough: a Kafka topic can be deleted and created again,
-        and then an offset means another message. Raises SourceError when the last items do not come from the source of
-        those before.
+        and then an offset means another message.
+
+        Raises
+        ------
+        SourceError
+            When the last items do not come from the source of those before.
         """
         return None
 
@@ -215,6 +218,10 @@ class Source(AnySource, abc.ABC):
         A file notes in its position that its last line had no end yet, and a resumed run reads the line again.
         """
         return False
+
+    def lag(self) -> int | None:
+        """How many items already wait behind `position`, or None if that is not known."""
+        return None
 
 
 class Sink(Closing, abc.ABC):
@@ -255,7 +262,10 @@ class Sink(Closing, abc.ABC):
     def truncate(self, position: Any) -> None:
         """Remove every record that a former run wrote behind `position`.
 
-        Raises CheckpointError when the sink ends before `position`: it is not what that run wrote.
+        Raises
+        ------
+        CheckpointError
+            When the sink ends before `position`: it is not what that run wrote.
         """
 
     def close(self) -> None:

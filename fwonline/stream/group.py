@@ -170,8 +170,5 @@ class GroupSource(AnySource, abc.ABC):
     def all_committed(self) -> bool:
         """Whether the group has committed the end of every partition of a bounded stream."""
 
-    def lag(self) -> int:
-        return sum(self.lags().values())
-
     def close(self) -> None:
         """Leave the group, so that others get the partitions at once."""

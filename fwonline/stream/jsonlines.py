@@ -40,7 +40,6 @@ class JSONLinesSource(FileSource):
         Fields to leave out.
     require_target
         Whether a record without its target (absent or null) is rejected. If not, it is a question.
-
     Raises
     ------
     SourceError

@@ -55,8 +55,6 @@ class FileSink(Sink):
         """Return the record's line, with its end, and before the first one the header, if any."""
 
     def _begin(self) -> None:
-        if self._begun:
-            return
         self._begun = True
         if not self.append:
             self._file.truncate(0)
@@ -71,7 +69,8 @@ class FileSink(Sink):
         self._file.write(self._encode(record))
 
     def flush(self, *, durable: bool = False) -> None:
-        self._begin()
+        if not self._begun:
+            self._begin()
         self._file.flush()
         if durable:
             if os.fstat(self._file.fileno()).st_nlink == 0:
@@ -83,7 +82,8 @@ class FileSink(Sink):
 
     @property
     def position(self) -> int:
-        self._begin()
+        if not self._begun:
+            self._begin()
         return self._file.tell()
 
     def truncate(self, position: Any) -> None:

@@ -41,7 +41,6 @@ class SVMLightSource(FileSource):
         How many features there are; a row with a larger index is rejected. None: any.
     require_target
         Whether a row without a label is rejected. If not, it is a question.
-
     Raises
     ------
     SourceError

@@ -448,8 +448,8 @@ def test_models_whose_names_do_not_fit_together_are_merged_all_the_same():
     assert len(whole._features) <= MOST
 
 
-@pytest.mark.parametrize("constraint", [sets.L1Ball(9.0), sets.L2Ball(9.0), None], ids=["l1", "l2", "nuclear"])
-@pytest.mark.parametrize("optimizer", [None, "sfw", "SVRF", "FW", "ofw-adversarial", "adaptive"])
+@pytest.mark.parametrize("constraint", [sets.L1Ball(9.0), sets.L2Ball(9.0), sets.NuclearBall(10.0)], ids=str)
+@pytest.mark.parametrize("optimizer", [None, "one-sample", "sfw", "SVRF", "FW", "ofw-adversarial", "adaptive"])
 def test_several_classes(optimizer, constraint):
     model, turned = (
         FWSoftmax(constraint, FAMILY[optimizer]() if optimizer else None, seed=1, max_names=MOST) for _ in range(2)
@@ -458,7 +458,7 @@ def test_several_classes(optimizer, constraint):
         label = "abc"[int(np.clip(y, -1, 1)) + 1]
         model.learn_one(x, label)
         turned.learn_one(dict(reversed(x.items())), label)
-        assert model._run.W.shape[1] >= len(model._features.names) == model._run.n_features <= MOST
+        assert model._run.x.shape[1] == len(model._features.names) == model._run.n_features <= MOST
         if i == 30:
             model = codec.loads(codec.dumps(model))
     assert state_of(model) == state_of(turned)

@@ -18,6 +18,7 @@ from fwonline.monitors import Feasibility, Gap, Regret
 
 OPTIMIZERS = {
     "default": None,
+    "one-sample": optim.OneSampleFW(),
     "fw": optim.FW(memory=20),
     "sfw": optim.SFW(memory=20, batch_size=3),
     "momentum": optim.MomentumFW(),
@@ -336,7 +337,7 @@ def test_what_the_model_says_of_itself():
     assert model.exact_gap == pytest.approx(exact)
     assert set(model.weights) == {0, 1, 2}
     assert model.weights[model.classes[0]][2] == pytest.approx(W[0, 2])
-    assert repr(FWSoftmax()) == repr(FWSoftmax(sets.NuclearBall(10.0)))
+    assert set(model.intercept_.values()) == {0.0}
 
 
 def test_minimize_then_go_on_online():
@@ -369,7 +370,9 @@ def test_sets_and_optimizers_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="no class is known yet"):
         FWSoftmax().predict_arrays(np.ones((2, 2)))
     with pytest.raises(ValueError, match="x0 must be a point of"):
-        FWSoftmax().minimize(np.ones((2, 2)), [0, 1], x0=np.full((2, 2), 100.0))
+        FWSoftmax(sets.L1Ball(1.0)).minimize(np.ones((2, 2)), [0, 1], x0=np.full((2, 2), 100.0))
+    with pytest.raises(ValueError, match="x0 must be a point of"):
+        FWSoftmax(sets.NuclearBall(1.0)).minimize(np.ones((2, 2)), [0, 1], x0=np.full((2, 2), 100.0))
 
 
 def test_memory_stays_flat():

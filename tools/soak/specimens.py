@@ -104,7 +104,8 @@ def use_linear(model: Any) -> None:
     known = str(model), model.gap, model.exact_gap, model.n_samples, model.cumulative_loss, model.last_sample
     if not all(isinstance(part, (str, float, int, tuple)) for part in known if part is not None):
         raise Wrong(f"reads {known}")
-    if not isinstance(model.intercept_, float):
+    intercepts = model.intercept_.values() if isinstance(model, fw.FWSoftmax) else [model.intercept_]
+    if not all(isinstance(value, float) for value in intercepts):
         raise Wrong("reads an intercept that is no number")
     X = _table(16, 1)
     thin = _table(16, 2, 0.5)

@@ -178,7 +178,13 @@ class GroupLoop(Loop):
             self._look(self.counts.n, time.perf_counter())
 
     def _learn(self, partition: str, items: Iterator[Sample | Rejected], stop: Stop, limit: float = math.inf) -> None:
-        """Learn the items of one partition. Raises _PollOver when the rest must not be learned, or not now."""
+        """Learn the items of one partition.
+
+        Raises
+        ------
+        _PollOver
+            When the rest of the items must not be learned, or not now.
+        """
         learner = self._owned[partition]
 
         def look(n: int, now: float) -> float:
@@ -333,6 +339,10 @@ class GroupLoop(Loop):
 
     def _position(self) -> Any:
         return {name: offset for partition in self._owned for name, offset in self.source.position(partition).items()}
+
+    def _lag(self) -> tuple[int | None, dict[str, int]]:
+        lags = self.source.lags()
+        return sum(lags.values()), lags
 
     def _values(self) -> dict[str, Any]:
         sums: dict[str, float] = {}

@@ -79,7 +79,12 @@ class MergedModel:
     def refresh(self) -> bool:
         """Read what was committed since; return whether that changed the model.
 
-        Raises CheckpointError when a committed state is damaged; TypeError or ValueError when models cannot be merged.
+        Raises
+        ------
+        CheckpointError
+            When a committed state is damaged.
+        TypeError, ValueError
+            When the models cannot be merged.
         """
         if self._merge_topic is not None:
             return self._from_topic(self._merge_topic)

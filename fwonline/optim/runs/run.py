@@ -82,6 +82,9 @@ class Run(ModelRun):
     # An algorithm's own arrays, a NamedTuple, and what each of them holds.
     _own: typing.Any = None
     _kept: typing.ClassVar[dict[str, Kept]] = {}
+    # Compiled steps, where they are not the optimizer's: on rows as they come, and on all that is held.
+    _learn: typing.Any = None
+    _iterate: typing.Any = None
     # The scalars that parameters decide, and those that a file may say within bounds.
     _decided: typing.ClassVar[tuple[str, ...]] = ("batch_size", "steps", "crowded")
     _within: typing.ClassVar[dict[str, tuple[float, float]]] = {}
@@ -208,7 +211,7 @@ class Run(ModelRun):
             Run._forms[cls] = entry.form_of(view), entry.form_of(self.row)
         forms = Run._forms[cls]
         self._entered = (entry.bind(view, forms[0]), entry.bind(self.row, forms[1]), 0, 1)
-        self._enter = entry.entry_point(self.optimizer._learn, self._entered)
+        self._enter = entry.entry_point(self._learn or self.optimizer._learn, self._entered)
         self._calls_python = self.native.calls_python
         return self._entered
 
@@ -520,7 +523,7 @@ class Run(ModelRun):
                 continue
             chunk = min(count, left)
             args = self._entered or self._enterable()
-            self.optimizer._iterate(args[0], chunk)
+            (self._iterate or self.optimizer._iterate)(args[0], chunk)
             self.native.check()
             count -= chunk
 

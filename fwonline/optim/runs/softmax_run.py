@@ -46,6 +46,15 @@ class SoftmaxRun(FiniteSumRun):
         return self.W[: self.k, : self.n_features]
 
     @property
+    def intercepts(self) -> Array:
+        """None: one a class, 0."""
+        return np.zeros(self.k)
+
+    def gap_set(self, W: Array) -> sets.ConvexSet:
+        """The set over which a gap is taken."""
+        return self.constraint
+
+    @property
     def weights(self) -> Array:
         """A copy of W, classes x features."""
         return self.x.copy()

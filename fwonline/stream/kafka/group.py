@@ -17,7 +17,7 @@ from fwonline.stream.kafka.co_partitions import GroupPartitions, TimestampAligne
 from fwonline.stream.kafka.compat import committed_offsets, errors, heartbeat
 from fwonline.stream.kafka.identity import partition_name
 from fwonline.stream.kafka.merge_topic import KafkaMergeTopic
-from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, ReaderOptions
+from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, ReaderOptions, one_of
 from fwonline.stream.kafka.sinks import KafkaSink
 from fwonline.stream.kafka.transactions import KafkaTransaction
 from fwonline.stream.records import RecordLayout, listed
@@ -107,7 +107,7 @@ class KafkaGroupSource(KafkaReader, GroupSource):
         name: str | None = None,
     ) -> None:
         layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
-        options = ReaderOptions(start, end, decode, gaps, client, timeout, patience, name)
+        options = ReaderOptions(decode, gaps, client, timeout, patience, name)
         super().__init__(topics, bootstrap_servers, layout, options)
         if not group:
             raise ValueError("group: expected a name")
@@ -117,6 +117,8 @@ class KafkaGroupSource(KafkaReader, GroupSource):
                 "client: expected no 'partition_assignment_strategy': a group source chooses its own; leave it out"
             )
         self.group = group
+        self.start = one_of("start", start, "earliest", "latest")
+        self.end = one_of("end", end, "never", "latest")
         if co_partitioned and len(set(self.topics)) < len(self.topics):
             raise ValueError(f"topics: expected different ones, found {listed(self.topics)}")
         self.co_partitioned = co_partitioned

@@ -35,8 +35,6 @@ class Closed(Exception):
 class ReaderOptions(NamedTuple):
     """The parameters of `KafkaSource` that all readers share."""
 
-    start: str
-    end: str
     decode: Callable[[bytes, tuple], dict] | str | None
     gaps: str
     client: Mapping[str, Any] | None
@@ -69,8 +67,6 @@ class KafkaReader:
         self.client = Client("KafkaConsumer", bootstrap_servers, options.client)
         self.bootstrap_servers = self.client.addresses
         self.layout = layout
-        self.start = one_of("start", options.start, "earliest", "latest")
-        self.end = one_of("end", options.end, "never", "latest")
         self.gaps = one_of("gaps", options.gaps, "error", "allow")
         self.timeout = options.timeout
         self.patience = options.patience

@@ -172,7 +172,10 @@ class KafkaSink(Sink):
     def close(self, timeout: float | None = None) -> None:
         """Wait until the brokers have everything, for `timeout` seconds at most, and disconnect.
 
-        Raises SourceError when something written before was not delivered.
+        Raises
+        ------
+        SourceError
+            When something written before was not delivered.
         """
         producer = self._producer
         if producer is None or self._transaction is not None:  # which closes its producer itself

@@ -12,7 +12,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
 from fwonline.stream.kafka.compat import errors
-from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, ReaderOptions
+from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, ReaderOptions, one_of
 from fwonline.stream.records import RecordLayout, listed
 
 __all__ = ["KafkaSource"]
@@ -129,9 +129,11 @@ class KafkaSource(KafkaReader, Source):
         name: str | None = None,
     ) -> None:
         layout = RecordLayout(target, key=key, time=time, features=features, drop=drop, require_target=require_target)
-        options = ReaderOptions(start, end, decode, gaps, client, timeout, patience, name)
+        options = ReaderOptions(decode, gaps, client, timeout, patience, name)
         super().__init__(topics, bootstrap_servers, layout, options)
         self.partitions = None if partitions is None else frozenset(partitions)
+        self.start = one_of("start", start, "earliest", "latest")
+        self.end = one_of("end", end, "never", "latest")
         self.group = group
         self._unfinished: set[Any] = set()  # partitions of a bounded stream that were not read to the end
         self._items: Iterator[Sample | Rejected | None] | None = None
