@@ -43,11 +43,10 @@ class Simulator(base.SyntheticDataset):
     """
 
     seed: int | None
-    _keys: Sequence[Any]  # what the columns of a dense chunk are called
-    _width: float  # numbers a sample is made of, on average
 
-    def _start(self, seed: int | None) -> None:
-        self.seed = seed
+    def _start(self, seed: int | None, keys: Sequence[Any], width: float) -> None:
+        """Begin: `keys` name the columns of a dense chunk, a sample is made of `width` numbers on average."""
+        self.seed, self._keys, self._width = seed, keys, width
         self._entropy = np.random.SeedSequence(seed).entropy
 
     def _rng(self, *key: int) -> np.random.Generator:

@@ -104,9 +104,7 @@ class SparseLinear(DriftingSimulator):
         self.radius = radius
         self.noise = noise
         self.drift_fraction = drift_fraction
-        self._start(seed)
-        self._keys = range(n_features)
-        self._width = n_features * density
+        self._start(seed, range(n_features), n_features * density)
         self._order = self._rng(TRUTH).permutation(n_features)
 
     def _concept(self, k: int) -> np.ndarray:
@@ -238,9 +236,7 @@ class AdversarialLinear(Simulator):
         self.switch_every = switch_every
         self.edge = edge
         self.volatility = volatility
-        self._start(seed)
-        self._keys = range(n_features)
-        self._width = n_features
+        self._start(seed, range(n_features), n_features)
 
     def leader(self, t: int) -> int:
         """Return the asset that leads in round `t`, counted from 0."""
@@ -346,9 +342,7 @@ class LowRankRatings(Simulator):
         self.noise = noise
         self.skew = skew
         self.arrival = arrival
-        self._start(seed)
-        self._keys = ("user", "item")
-        self._width = 64  # ratings are cheap: a chunk of 1024
+        self._start(seed, ("user", "item"), 64)  # ratings are cheap: a chunk of 1024
         rng = self._rng(TRUTH)
         self._users = self._directions(n_users, rng)
         self._items = self._directions(n_items, rng)

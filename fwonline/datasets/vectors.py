@@ -65,9 +65,7 @@ class BlockCovariance(DriftingSimulator):
         super().__init__(task="Covariance estimation", n_features=n_features)
         self.n_blocks = n_blocks
         self.noise = noise
-        self._start(seed)
-        self._keys = range(n_features)
-        self._width = n_features
+        self._start(seed, range(n_features), n_features)
 
     def _concept(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The block of each feature and the entries of phi, after `k` changes."""
@@ -167,9 +165,7 @@ class GaussianMixture(Simulator):
         self.spread = spread
         self.noise = noise
         self.skew = skew
-        self._start(seed)
-        self._keys = range(n_features)
-        self._width = n_features
+        self._start(seed, range(n_features), n_features)
         self._centers = spread * self._rng(TRUTH).standard_normal((n_clusters, n_features))
         mass = np.cumsum(np.arange(1, n_clusters + 1, dtype=float) ** -skew)
         self._cdf = mass / mass[-1]
