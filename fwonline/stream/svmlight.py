@@ -92,7 +92,15 @@ class SVMLightSource(FileSource):
             label, pairs = _split_first(row)
             if b":" in label:
                 label, pairs = b"", row
-            y = self._target(label)
+            y = None
+            if label:
+                text = label.decode(errors="backslashreplace")
+                try:
+                    y = self.label(text)
+                except Exception as error:  # a function of the user's may raise anything, and the stream goes on
+                    raise ValueError(f"label: {error or f'cannot be read from {text!r}'}") from error
+            elif self.require_target:
+                raise ValueError("no target: expected a label before the first index:value")
             headers: tuple = ()
             if pairs.startswith(b"qid:"):
                 token, pairs = _split_first(pairs)
@@ -103,17 +111,6 @@ class SVMLightSource(FileSource):
         except ValueError as error:
             return Rejected(raw, f"{origin}: {error}", origin)
         return Sample(x, y, None, None, origin, headers)
-
-    def _target(self, label: bytes) -> Any:
-        if label:
-            text = label.decode(errors="backslashreplace")
-            try:
-                return self.label(text)
-            except Exception as error:  # a function of the user's may raise anything, and the stream goes on
-                raise ValueError(f"label: {error or f'cannot be read from {text!r}'}") from error
-        if self.require_target:
-            raise ValueError("no target: expected a label before the first index:value")
-        return None
 
     def _shifted(self, x: dict[int, float]) -> dict[int, float]:
         first = self.first_index
