@@ -136,12 +136,14 @@ def _panels(logs: Sequence[_Log]) -> list[_Panel]:
         taken.update(found)
         return found
 
-    gaps = _Panel("Frank-Wolfe gap", pick(r"gap"), log_scale=True)
-    average = _Panel("Average regret a sample", pick("^regret_average"))
-    regret = _Panel("Regret against the best fixed point", pick("^regret"))
-    violation = _Panel("Distance to the constraint set", pick("violation"), from_zero=True)
-    support = _Panel("Weights that are not zero, or rank", pick("^support"), from_zero=True)
-    rates = _Panel("Samples a second", ["rate", *pick("per_second")], from_zero=True)
+    known = [
+        _Panel("Frank-Wolfe gap", pick("gap"), log_scale=True),
+        _Panel("Regret against the best fixed point", pick("^regret(?!_average)")),
+        _Panel("Average regret a sample", pick("^regret_average")),
+        _Panel("Distance to the constraint set", pick("violation"), from_zero=True),
+        _Panel("Weights that are not zero, or rank", pick("^support"), from_zero=True),
+        _Panel("Samples a second", ["rate", *pick("per_second")], from_zero=True),
+    ]
     rest = [key for key in keys if key not in taken]
     shares = [key for key in rest if _within_unit(logs, key)]
     metrics = [_Panel(shares[0] if len(shares) == 1 else "Metrics", shares)]
@@ -149,16 +151,7 @@ def _panels(logs: Sequence[_Log]) -> list[_Panel]:
     waiting = [
         key for key in ("lag", *_COUNTS) if any(np.nanmax(log.columns.get(key, np.zeros(1))) > 0 for log in logs)
     ]
-    panels = [
-        *metrics,
-        gaps,
-        regret,
-        average,
-        violation,
-        support,
-        rates,
-        _Panel("Waiting and set aside", waiting, from_zero=True),
-    ]
+    panels = [*metrics, *known, _Panel("Waiting and set aside", waiting, from_zero=True)]
     return [panel for panel in panels if any(key in log.columns for key in panel.keys for log in logs)]
 
 

@@ -101,15 +101,14 @@ _MISSING = object()
 
 def exposed(monitor: Monitor, model: Any, attribute: str) -> Any:
     """An attribute of the estimator. Raises TypeError with the monitor's name where there is none."""
+    name = type(monitor).__name__
     if model is None:
-        name = type(monitor).__name__
         raise TypeError(f"{name} reads its numbers from the model: call update(model=model)")
     value = getattr(model, attribute, _MISSING)  # a pipeline has none of what its estimators expose
     if value is _MISSING:
         estimator = final_estimator(model)
         value = getattr(estimator, attribute, _MISSING)
     if value is _MISSING:
-        name = type(monitor).__name__
         raise TypeError(f"{name} needs a model with the attribute {attribute!r}; {type(estimator).__name__} has none")
     return value
 
