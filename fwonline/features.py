@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import itertools
 import math
 import numbers
 import operator
@@ -15,6 +14,7 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import layout
+from fwonline._positions import positions_of, with_room
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
@@ -38,9 +38,6 @@ def rank_of(key: Hashable) -> int:
     # Two checksums of 32 bits, the signs left out: quick, and the same in every process.
     return zlib.crc32(name) << 31 | zlib.adler32(name) >> 1
 
-
-# Names of one dict, at most: one that grows beyond a third more moves them all, which takes 15 to 50 ms.
-PART = 1 << 18
 
 # Features that leave at once, at most, where there is a bound of them.
 AT_ONCE = 2048
@@ -66,69 +63,6 @@ class _Asked:
         self.val = np.empty(len(x))
         self.bytes = self.val.data.cast("B")
         self.pack = struct.Struct(f"{len(x)}d").pack_into
-
-
-class Positions(dict):
-    """Positions of so many names that a dict of them all would pause to grow: in parts of a size that never does.
-
-    The first part is the dict itself, so that its names are found as quickly as in any other.
-    """
-
-    def __init__(self, positions: typing.Mapping[typing.Any, int]):
-        self.more: list[dict[typing.Any, int]] = []
-        if len(positions) <= PART:
-            super().__init__(positions)  # quick: a copy of the dict's table
-            return
-        names = iter(positions.items())
-        super().__init__(itertools.islice(names, PART))
-        while part := dict(itertools.islice(names, PART)):
-            self.more.append(part)
-
-    def _part(self, key: Hashable) -> dict[typing.Any, int] | None:
-        return next((part for part in self.more if key in part), None)
-
-    def __missing__(self, key: Hashable) -> int:
-        if (part := self._part(key)) is None:
-            raise KeyError(key)
-        return part[key]
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or self._part(key) is not None
-
-    def get(self, key: Hashable, default: typing.Any = None) -> typing.Any:
-        try:
-            return self[key]
-        except KeyError:
-            return default
-
-    def __setitem__(self, key: Hashable, position: int) -> None:
-        if not super().__contains__(key):
-            part = self._part(key)
-            if part is None and super().__len__() >= PART:
-                part = next((part for part in self.more if len(part) < PART), None)
-                if part is None:
-                    self.more.append(part := {})
-            if part is not None:
-                part[key] = position
-                return
-        super().__setitem__(key, position)
-
-    def __delitem__(self, key: Hashable) -> None:
-        if super().__contains__(key):
-            super().__delitem__(key)
-        elif (part := self._part(key)) is not None:
-            del part[key]
-        else:
-            raise KeyError(key)
-
-    def __len__(self) -> int:
-        return super().__len__() + sum(map(len, self.more))
-
-
-def positions_of(names: list[typing.Any]) -> dict[typing.Any, int]:
-    """The place of each name in the list."""
-    positions = {name: j for j, name in enumerate(names)}
-    return positions if len(positions) <= PART else Positions(positions)
 
 
 class Buffers(typing.Protocol):
@@ -237,8 +171,7 @@ class FeatureIndex:
             raise SampleError(f"a feature is named {strange[0]!r}; expected a name that is equal to itself")
         new = sorted(((rank_of(name), name) for name in names), key=lambda pair: pair[0])
         self.new_ranks, self.awaits_commit = np.array([rank for rank, _ in new], dtype=np.int64), True
-        if len(self.names) + len(new) > PART and type(self.positions) is dict:
-            self.positions = Positions(self.positions)
+        self.positions = with_room(self.positions, len(new))
         for _, name in new:
             self.names.append(name)
             self.positions[name] = len(self.names) - 1

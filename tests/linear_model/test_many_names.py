@@ -9,7 +9,7 @@ import pytest
 from support.catalogue import PAIRS, SETS, state_of
 from test_max_names import FAMILY, fits, words
 
-from fwonline import features, sets
+from fwonline import _positions, features, sets
 from fwonline.checkpoint import codec
 from fwonline.linear_model import FWRegressor
 from fwonline.optim.runs import run
@@ -38,11 +38,11 @@ def test_a_model_whose_arrays_are_reserved(optimizer, where, most, monkeypatch):
     plain = learn(make(optimizer, where, max_names=most), samples)
     monkeypatch.setattr(run, "DOUBLING", 16)
     monkeypatch.setattr(run, "RESERVED", 1 << 12)
-    monkeypatch.setattr(features, "PART", 10)
+    monkeypatch.setattr(_positions, "PART", 10)
     model = learn(make(optimizer, where, max_names=most), samples[:30])
     is_reserved = not hasattr(model._run, "ring")  # runs over batches double
     assert not is_reserved or model._run.it.v.size == 1 << 12
-    assert isinstance(model._features.positions, features.Positions)
+    assert isinstance(model._features.positions, _positions.Positions)
     for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), codec.loads(codec.dumps(model))):
         assert state_of(copied) == state_of(model)
         assert not is_reserved or copied._run.it.v.size == copied._run.n_features
@@ -62,10 +62,10 @@ def test_what_is_reserved_is_not_saved():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_positions_in_parts_are_a_dict(seed, monkeypatch):
-    monkeypatch.setattr(features, "PART", 7)
+    monkeypatch.setattr(_positions, "PART", 7)
     rng = random.Random(seed)
     plain = {f"w{j}": j for j in range(rng.randrange(20))}
-    parts = features.Positions(plain)
+    parts = _positions.Positions(plain)
     for step in range(300):
         key = f"w{rng.randrange(40)}"
         action = rng.randrange(3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import copy
 import math
 import typing
 
@@ -12,13 +11,13 @@ import numpy as np
 from fwonline import _loaded, losses, sets
 from fwonline._kernels import layout
 from fwonline._kernels.coordinates import sparse_dot
-from fwonline.exceptions import SampleError
-from fwonline.optim.base import Optimizer
+from fwonline._kernels.state import Rows
 from fwonline.optim.problem.score_loss import ScalarLoss
 from fwonline.optim.runs import checks
-from fwonline.optim.runs.batch_state import COUNTS, FLOATS, Features, Incoming, Scalars
+from fwonline.optim.runs.batch_state import COUNTS, FLOATS, Features, Scalars
 from fwonline.optim.runs.method import HUGE
 from fwonline.optim.runs.model_run import ModelRun, resized
+from fwonline.optim.runs.native import region_of
 from fwonline.optim.runs.ring import Ring
 
 if typing.TYPE_CHECKING:
@@ -39,49 +38,26 @@ _LARGEST_SET = 1e150
 
 
 class BatchRun(ModelRun, abc.ABC):
-    """A run over a ring of the last samples, or offline over a data set.
-
-    Parameters
-    ----------
-    optimizer
-        The hyperparameters.
-    constraint, loss
-        Where the iterate lives, and what is minimised.
-    seed
-        Seed of the one ``numpy.random.Generator`` that all randomness comes from.
-    fit_intercept
-        Whether an intercept, outside the constraint, is learned.
+    """A run over a ring of the last samples, or offline over a data set; with ``fit_intercept`` it learns one too.
 
     Attributes
     ----------
-    s
-        Counters and scalars, by name.
     v, rank
         The iterate, and a number of each feature's name: ties go to the lowest.
-    row
-        One sample on its way in.
     ring
         The samples held.
     """
 
-    gap_is_kept: typing.ClassVar[bool] = True
     _saved: typing.ClassVar[tuple[str, ...]] = ("optimizer", "constraint", "loss", "rng", "ring")
 
     def __init__(self, optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
-        losses.check_loss(loss)
-        self.optimizer = optimizer
-        self.constraint = constraint
-        self.loss = loss
-        self.rng = np.random.default_rng(seed)
+        super().__init__(optimizer, constraint, loss, seed)
         self.ring = Ring(getattr(optimizer, "memory", None) or 1)
         self.v, self.rank = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.s: typing.Any
         self.s = Scalars()
         self.s.gap = math.nan
         self.s.fit_intercept = int(fit_intercept)
-        self._last: tuple | None = None
-        self.row = Incoming(np.zeros(2, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(1))
-        self.reserve(64)
         self._prepare()
 
     @property
@@ -92,11 +68,8 @@ class BatchRun(ModelRun, abc.ABC):
         """What follows from the parameters, and is never saved."""
         self.score_loss = self._score_loss()
         self._value, self._derivative = losses.scalar_loss(self.loss)
-        shape, box = self.constraint.shape, self.constraint
-        # How many features there are where the set says so, and what a feature weighs before it is seen.
-        self.fixed_dimension = None if shape is None else math.prod(shape)
-        is_plain_box = type(box) is sets.Box and shape is None
-        self.start_weight = float(np.clip(0.0, box.lower, box.upper)) if is_plain_box else 0.0
+        self._settle(region_of(self.constraint))
+        self._bind()
 
     # --- what an algorithm adds ---------------------------------------------------------------------------------
 
@@ -129,9 +102,7 @@ class BatchRun(ModelRun, abc.ABC):
     def grow(self, ranks: Ints) -> None:
         """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
         d, new = self.n_features, self.n_features + len(ranks)
-        box, size = self.constraint, self.fixed_dimension
-        if type(box) is sets.Box and size is not None and new > size:
-            raise SampleError(f"{box} bounds {size} features, the sample brings feature number {new}")
+        self._check_bounded(new)
         if new > self.rank.size:
             self.rank = resized(self.rank, max(new, 2 * self.rank.size, 64))
         self.rank[d:new] = ranks
@@ -143,57 +114,21 @@ class BatchRun(ModelRun, abc.ABC):
         d = self.n_features
         if need > self.v.size:
             self.v = resized(self.v, self.rank.size)
-        if type(self.constraint) is sets.Box:
-            lower, upper = self._box(need)
-            self.v[d:need] = np.clip(0.0, lower[d:], upper[d:])
-
-    def _box(self, d: int) -> tuple[Array, Array]:
-        """The bounds of the first d features."""
-        box = typing.cast("sets.Box", self.constraint)
-        if self.fixed_dimension is None:
-            lower, upper = (float(np.asarray(bound, dtype=float)) for bound in (box.lower, box.upper))
-            return np.full(d, lower), np.full(d, upper)
-        bounds = np.broadcast_arrays(np.asarray(box.lower, dtype=float), np.asarray(box.upper, dtype=float))
-        return bounds[0][:d], bounds[1][:d]
+        self._start_in_box(d, need)
 
     def shrink(self, d: int) -> None:
         """Take back features that were just added; nothing has been learned of them."""
         self.v[d : self.n_features] = 0.0
         self.s.d = d
 
-    @property
-    def gives_weights_up(self) -> bool:
-        """Whether a feature that weighs something may be given up: the set then holds what is left of its points."""
-        is_plain_box = type(self.constraint) is sets.Box and self.fixed_dimension is None
-        return is_plain_box or type(self.constraint) in _SOLID or isinstance(self.constraint, _SOLID_BY_KIND)
-
     def weighs(self) -> NDArray[np.bool_]:
         """Which features weigh something in a point that is held, which is more than they do before they are met."""
         return self.x != self.start_weight
 
     def take_out(self, gone: Ints) -> Ints:
-        """Give features up, as if no sample had ever shown them; the last ones take their places.
-
-        Parameters
-        ----------
-        gone
-            Positions, in ascending order.
-
-        Returns
-        -------
-        numpy.ndarray
-            The new position of each feature there was, -1 for those that are gone.
-        """
         d = self.n_features
-        left = d - gone.size
-        holes = gone[gone < left]
-        stays = np.ones(gone.size, dtype=bool)
-        stays[gone[gone >= left] - left] = False
-        movers = left + np.flatnonzero(stays)
-        new = np.arange(d)
-        new[gone] = -1
-        new[movers] = holes
-        self.s.d = left
+        new, holes, movers = self._moves(d, gone)
+        self.s.d = left = d - gone.size
         for array in (self.v, self.rank):
             if array.size:
                 array[holes] = array[movers]
@@ -204,26 +139,13 @@ class BatchRun(ModelRun, abc.ABC):
 
     # --- one sample on its way in -------------------------------------------------------------------------------
 
-    def reserve(self, n: int) -> None:
-        """Room for a sample of n entries."""
-        if n <= self.row.idx.size:
-            return
-        self.row = Incoming(np.zeros(2, np.int64), np.zeros(2 * n, np.uint32), np.zeros(2 * n), np.zeros(1))
-        self.idx_bytes, self.val_bytes = self.row.idx.data.cast("B"), self.row.val.data.cast("B")
-
     def learn_buffered(self, n: int, y: float) -> int:
-        """Learn the sample that stands in ``row.idx[:n]``, ``row.val[:n]``; returns a status.
-
-        It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
-        than there is room for: then :meth:`take_out` must make some first.
-        """
         row = self.row
         row.indptr[1], row.y[0] = n, y
         self._last = None
         return self._learn(row.idx[:n], row.val[:n], y)
 
     def learn_rows(self, rows: typing.Any, first: int, last: int) -> tuple[int, int]:
-        """Learn rows ``first`` to ``last`` of a CSR matrix; returns the row reached and the status there."""
         indptr, idx, val, y = rows[0], rows[1], rows[2], rows[-1]
         self.s.crowded = 0  # columns have their features already
         row, status = first, layout.OK
@@ -266,13 +188,6 @@ class BatchRun(ModelRun, abc.ABC):
         for _ in range(getattr(optimizer, "steps_per_sample", 1)):
             self.step()
 
-    def _check_dimension(self) -> None:
-        if self.fixed_dimension not in (None, self.n_features) and type(self.constraint) is not sets.Box:
-            raise SampleError(
-                f"{self.constraint} holds points of {self.fixed_dimension} features, the samples up to this one bring "
-                f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
-            )
-
     def _note_play(self, y: float, prediction: float, loss: float) -> None:
         """What monitors read of the sample that is about to be learned."""
         s = self.s
@@ -281,19 +196,6 @@ class BatchRun(ModelRun, abc.ABC):
         s.seen += 1
 
     # --- what is read -------------------------------------------------------------------------------------------
-
-    @property
-    def weights(self) -> Array:
-        """A copy of the iterate, shape (n_features,), rounding snapped back into the set."""
-        w, kind = self.x.copy(), type(self.constraint)
-        if kind in (sets.L1Ball, sets.ProbabilitySimplex, sets.UnitSimplex):
-            size = math.fsum(np.abs(w[w != 0.0]))
-        elif kind is sets.L2Ball:
-            size = float(np.linalg.norm(w))
-        else:
-            return w  # bounds hold exactly
-        radius, on_simplex = float(self.constraint.radius), kind is sets.ProbabilitySimplex
-        return w * (radius / size) if size > radius or (on_simplex and size > 0.0) else w
 
     @property
     def gamma(self) -> float:
@@ -331,14 +233,6 @@ class BatchRun(ModelRun, abc.ABC):
 
     # --- offline ------------------------------------------------------------------------------------------------
 
-    def set_weights(self, x0) -> None:
-        """Start at x0."""
-        x = np.array(x0, dtype=np.float64)
-        if x.shape != self.x.shape or not self.constraint.contains(x):
-            raise ValueError(f"x0 must be a point of {self.constraint} with {self.n_features} entries")
-        self.x[...] = x
-        self.s.warm = 1
-
     def iterate(self, count: int) -> None:
         """Take ``count`` steps."""
         for _ in range(count):
@@ -375,30 +269,12 @@ class BatchRun(ModelRun, abc.ABC):
             setattr(self.s, name, float(state["scalars"][name]))
         self.v, self.rank = np.array(state["v"]), np.array(state["rank"])
         self._last = state["last"]
-        self.row = Incoming(np.zeros(2, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(1))
-        self.reserve(64)
+        self.row = Rows.room(64)
         self._prepare()
-
-    def _new_alike(self) -> BatchRun:
-        """A run of the same parameters before its first sample."""
-        return type(self)(self._small_optimizer(), self.constraint, self.loss, 0, bool(self.s.fit_intercept))
-
-    def _small_optimizer(self) -> Optimizer:
-        """The same parameters, but for a memory of few samples."""
-        small = copy.copy(self.optimizer)
-        vars(small).pop("_run", None)
-        if getattr(small, "memory", None) is not None:
-            small.memory = min(small.memory, 8)
-        return small
 
     def _check_loaded(self) -> None:
         """See that a run from a file is one that a stream could have made."""
-        _loaded.kind(self, "constraint", sets.ConvexSet)._check_loaded()
-        _loaded.kind(self, "optimizer", Optimizer)._check_loaded()
-        checks.check_loss(self, "loss")
-        size = self.constraint._scale(self.constraint.shape or (max(1, self.n_features),))
-        _loaded.require(self, "constraint", size <= _LARGEST_SET, f"a set of points of at most {_LARGEST_SET:g}")
-        _loaded.generator(self, "rng")
+        checks.check_problem(self)
         self._prepare()
         self._new_alike()  # its parameters go together
         self.s.check()
@@ -425,10 +301,4 @@ class BatchRun(ModelRun, abc.ABC):
         _loaded.array(self, "v", np.float64, (self.n_features,), least=-HUGE, most=HUGE)
 
     def _check_point(self) -> None:
-        """The iterate lies in its set, or has not begun."""
-        is_start = not self.x.any() and not (self.s.t or self.s.warm)
-        _loaded.require(self, "v", is_start or self._is_point(self.x), f"a point of {self.constraint}")
-
-    def _is_point(self, x: Array) -> bool:
-        """Whether an array of an entry by feature lies in the set, rounding apart."""
-        return not x.size or bool(self.constraint.contains(self._whole(x), tol=1e-6))
+        checks.check_point(self)

@@ -8,7 +8,7 @@ import typing
 import numpy as np
 
 from fwonline import _loaded
-from fwonline.optim.runs.method import HUGE
+from fwonline.optim.runs.checks import HUGE, LEAST_CURVATURE
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +19,8 @@ if typing.TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Derivative = Callable[[float, float], float]
 
-__all__ = ["COUNTS", "FLOATS", "Features", "Incoming", "Scalars"]
+__all__ = ["COUNTS", "FLOATS", "Features", "Scalars"]
 
-# A step of the intercept divides by it, and is halved until it fits: one that is infinite never would.
-_LEAST_CURVATURE = 1e-100
 # Half the way over which the intercept's curvature is measured: smooth losses are quadratic there to 1e-6.
 _WIDTH = 1e-3
 
@@ -79,17 +77,8 @@ class Scalars:
             _loaded.require(self, name, math.isfinite(getattr(self, name)), "a finite number")
         _loaded.require(self, "intercept", abs(self.intercept) <= HUGE, f"a number of at most {HUGE:g}")
         _loaded.require(self, "intercept_h", 0.0 <= self.intercept_h <= HUGE, f"a number from 0 to {HUGE:g}")
-        if 0.0 < self.intercept_h < _LEAST_CURVATURE:
-            self.intercept_h = _LEAST_CURVATURE
-
-
-class Incoming(typing.NamedTuple):
-    """One sample on its way in: its entries idx[:indptr[1]], val[:indptr[1]] and its target."""
-
-    indptr: Ints
-    idx: NDArray[np.uint32]
-    val: Array
-    y: Array
+        if 0.0 < self.intercept_h < LEAST_CURVATURE:
+            self.intercept_h = LEAST_CURVATURE
 
 
 class Features(typing.NamedTuple):

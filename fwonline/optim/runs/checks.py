@@ -16,7 +16,20 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["HUGE", "bounded", "check_listed", "check_loss", "check_point", "check_run", "like", "small", "vector"]
+__all__ = [
+    "HUGE",
+    "LEAST_CURVATURE",
+    "bounded",
+    "check_listed",
+    "check_loss",
+    "check_point",
+    "check_problem",
+    "check_run",
+    "is_point",
+    "like",
+    "small",
+    "vector",
+]
 
 # Beyond what sums of refusable samples can reach, and far from where products of two overflow.
 HUGE = 1e250
@@ -24,7 +37,7 @@ _MOST_DRAWN = 1 << 26
 # The square of a distance in a set stays a number.
 _LARGEST_SET = 1e150
 # A step of the intercept divides by it, and is halved until it fits: one that is infinite never would.
-_LEAST_CURVATURE = 1e-100
+LEAST_CURVATURE = 1e-100
 # NaN before a step; infinite where a square was.
 _ANY_NUMBER = ("gap", "loss", "loss_sum")
 
@@ -89,19 +102,23 @@ def check_loss(owner: object, name: str) -> None:
         loss(True, 0.5), loss.gradient(True, 0.5)  # a width of 0 divides
 
 
-def check_run(run: typing.Any) -> None:
-    """See that the parts of a run fit each other and its parameters."""
-    constraint = _loaded.kind(run, "constraint", sets.ConvexSet)
-    constraint._check_loaded()
+def check_problem(run: typing.Any) -> None:
+    """See that a run's set, optimizer, loss and random numbers are ones that a run can have."""
     from fwonline.optim.base import Optimizer  # which starts runs
 
+    constraint = _loaded.kind(run, "constraint", sets.ConvexSet)
+    constraint._check_loaded()
     _loaded.kind(run, "optimizer", Optimizer)._check_loaded()
     check_loss(run, "loss")
-    d = max(1, run.n_features)
-    size = constraint._scale(constraint.shape or (d,))
+    size = constraint._scale(constraint.shape or (max(1, run.n_features),))
     _loaded.require(run, "constraint", size <= _LARGEST_SET, f"a set of points of at most {_LARGEST_SET:g}")
-    fresh = run._new_alike()
     _loaded.generator(run, "rng")
+
+
+def check_run(run: typing.Any) -> None:
+    """See that the parts of a run fit each other and its parameters."""
+    check_problem(run)
+    fresh = run._new_alike()
     for name in vars(run).keys() - vars(fresh).keys():
         del vars(run)[name]
     run._prepare()
@@ -127,8 +144,8 @@ def _check_scalars(run: typing.Any, fresh: typing.Any) -> None:
     bounded(run, "fit_intercept", 0, 1)
     bounded(run, "intercept", -HUGE, HUGE)
     bounded(run, "intercept_h", 0.0, HUGE)
-    if 0.0 < run.s.intercept_h < _LEAST_CURVATURE:
-        run.s.intercept_h = _LEAST_CURVATURE
+    if 0.0 < run.s.intercept_h < LEAST_CURVATURE:
+        run.s.intercept_h = LEAST_CURVATURE
     bounded(run, "w_scale", steps.SMALLEST_SCALE, 1.0)
     bounded(run, "u_scale", steps.SMALLEST_SCALE, 2.0)
     for name, (least, most) in run._within.items():
@@ -192,7 +209,8 @@ def check_point(run: typing.Any) -> None:
     w = run.s.w_scale * run.it.v[: run.n_features]
     is_start = not w.any() and not (run.s.t or run.s.warm)
     _loaded.require(run, "v", is_start or is_point(run, w), f"a point of {run.constraint}")
-    if is_start and run.region.kind == layout.SIMPLEX:  # by this the first step is known to be one
+    # By this the first step of a compiled run is known to be one.
+    if is_start and run.region.kind == layout.SIMPLEX and hasattr(run.s, "w_sq"):
         bounded(run, "w_sq", 0.0, 0.0)
 
 

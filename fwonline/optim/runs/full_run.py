@@ -19,6 +19,7 @@ from fwonline.optim.problem.columns import SparseColumns
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.line import Along, Line, Scheduled
 from fwonline.optim.problem.partial_oracle import comes_in_blocks, is_polytope, oracle_of
+from fwonline.optim.runs import checks
 from fwonline.optim.runs.batch_run import BatchRun
 from fwonline.optim.schedules import LineSearch
 
@@ -403,7 +404,7 @@ class FullRun(BatchRun):
         mixed = np.zeros(w.size)
         for atom, weight in active.weights.items():
             point = atom.to_dense()
-            _loaded.require(self, "active", self._is_point(point), f"points of {self.constraint}")
+            _loaded.require(self, "active", checks.is_point(self, point), f"points of {self.constraint}")
             mixed += weight * point
         apart, scale = np.abs(mixed - w).max(initial=0.0), max(1.0, float(np.abs(w).max(initial=0.0)))
         _loaded.require(self, "active", apart <= 1e-6 * scale, "atoms that the iterate is a mixture of")

@@ -12,6 +12,7 @@ import numpy as np
 from fwonline import _loaded, sets
 from fwonline._kernels.layout import jit
 from fwonline.optim.runs import checks
+from fwonline.optim.runs.checks import HUGE
 
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +25,6 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["HUGE", "Derivatives", "Epochs", "Method", "RegretMethod", "SumRun", "distance_sq", "move_towards"]
 
-# Beyond what sums of samples can reach.
-HUGE = 1e250
 # Samples after which a sum over the memory is computed anew, so that its rounding does not add up.
 _RENEW = 4096
 

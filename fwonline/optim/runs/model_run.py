@@ -8,7 +8,11 @@ import typing
 
 import numpy as np
 
-from fwonline.optim.runs import summary
+from fwonline import losses, sets
+from fwonline._kernels import layout
+from fwonline._kernels.state import Rows
+from fwonline.exceptions import SampleError
+from fwonline.optim.runs import checks, summary
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +20,13 @@ if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy import sparse
 
+    from fwonline._kernels.state import Region
+
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+
+# Sets without a compiled oracle, which hold what is left of a point when a coordinate is left out.
+_SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 
 __all__ = ["LastSample", "ModelRun", "State", "resized"]
 
@@ -60,12 +69,21 @@ class State:
 
 
 class ModelRun:
-    """An optimizer at work on one model: what its steps do not touch.
+    """An optimizer at work on one model: what all kinds of runs have, whoever makes their steps.
+
+    Parameters
+    ----------
+    optimizer
+        The hyperparameters.
+    constraint, loss
+        Where the iterate lives, and what is minimised.
+    seed
+        Seed of the one ``numpy.random.Generator`` that all randomness comes from.
 
     Attributes
     ----------
-    optimizer, constraint, loss
-        What it minimises, where, and how.
+    region
+        The set as kernels take it.
     rng
         What all randomness comes from.
     s
@@ -82,15 +100,9 @@ class ModelRun:
         Whether steps keep the gap of their estimate; where not, it is computed when it is read.
     """
 
-    optimizer: typing.Any
-    constraint: typing.Any
-    loss: typing.Any
-    rng: np.random.Generator
     s: typing.Any
-    row: typing.Any
     it: typing.Any
-    idx_bytes: typing.Any
-    val_bytes: typing.Any
+    region: Region
     fixed_dimension: int | None
     start_weight: float
     gap_is_kept: typing.ClassVar[bool] = True
@@ -98,17 +110,16 @@ class ModelRun:
     # overwritten them.
     _last: tuple[NDArray[np.uint32], Floats] | tuple[()] | None = None
 
+    def __init__(self, optimizer: typing.Any, constraint: typing.Any, loss: typing.Any, seed: int | None):
+        losses.check_loss(loss)
+        self.optimizer = optimizer
+        self.constraint = constraint
+        self.loss = loss
+        self.rng = np.random.default_rng(seed)
+        self.row = Rows.room(64)
+        self._last = None
+
     # --- what a run must have ---------------------------------------------------------------------------------
-
-    @property
-    def weights(self) -> Floats:
-        """A copy of the iterate, rounding snapped back into the set."""
-        raise NotImplementedError
-
-    @property
-    def gives_weights_up(self) -> bool:
-        """Whether a feature that weighs something may be given up: the set then holds what is left of its points."""
-        raise NotImplementedError
 
     def grow(self, ranks: Ints) -> None:
         """Add a feature for each rank."""
@@ -147,20 +158,16 @@ class ModelRun:
         """
         raise NotImplementedError
 
-    def reserve(self, n: int) -> None:
-        """Room for a sample of n entries on its way in."""
-        raise NotImplementedError
-
     def learn_buffered(self, n: int, y: float) -> int:
-        """Learn the sample that stands in ``row.idx[:n]``, ``row.val[:n]``; return a status."""
+        """Learn the sample that stands in ``row.idx[:n]``, ``row.val[:n]``; return a status.
+
+        It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
+        than there is room for: then :meth:`take_out` must make some first.
+        """
         raise NotImplementedError
 
     def learn_rows(self, rows: typing.Any, first: int, last: int) -> tuple[int, int]:
         """Learn rows ``first`` to ``last``; return the row reached and the status there."""
-        raise NotImplementedError
-
-    def set_weights(self, x0: typing.Any) -> None:
-        """Start at x0."""
         raise NotImplementedError
 
     def iterate(self, count: int) -> None:
@@ -183,9 +190,56 @@ class ModelRun:
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the saved state of a {type(self).__name__} does not fit: {error}") from error
 
+    def _new_alike(self) -> typing.Self:
+        """A run of the same parameters before its first sample."""
+        fit = bool(self.s.fit_intercept)
+        return type(self)(checks.small(self.optimizer), self.constraint, self.loss, 0, fit)  # type: ignore[call-arg]
+
+    def _settle(self, region: Region) -> None:
+        """Know what follows from the set, and is never saved."""
+        self.region = region
+        shape = self.constraint.shape
+        self.fixed_dimension = None if shape is None else math.prod(shape)
+        self.start_weight = float(np.clip(0.0, region.p, region.q)) if region.kind == layout.BOX else 0.0
+
+    # --- features ---------------------------------------------------------------------------------------------
+
     @property
     def n_features(self) -> int:
         return self.s.d
+
+    @property
+    def gives_weights_up(self) -> bool:
+        """Whether a feature that weighs something may be given up: the set then holds what is left of its points.
+
+        So it is with balls whose atoms are dense, and with boxes. On l1 balls and simplices points are sparse: there
+        only what weighs nothing leaves.
+        """
+        return self.region.kind in (layout.L2, layout.LINF, layout.BOX) or isinstance(self.constraint, _SOLID)
+
+    def _check_bounded(self, d: int) -> None:
+        """Raise for more features than a box has bounds of."""
+        if self.region.kind == layout.BOX_ARRAYS and d > (size := self.region.lower.size):
+            raise SampleError(f"{self.constraint} bounds {size} features, the sample brings feature number {d}")
+
+    def _check_dimension(self) -> None:
+        if self.region.kind == layout.GENERIC and self.fixed_dimension not in (None, self.n_features):
+            raise SampleError(
+                f"{self.constraint} holds points of {self.fixed_dimension} features, the samples up to this one bring "
+                f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
+            )
+
+    def _box(self, d: int) -> tuple[Floats, Floats]:
+        """The bounds of the first d features."""
+        if self.region.kind == layout.BOX:
+            return np.full(d, self.region.p), np.full(d, self.region.q)
+        return self.region.lower[:d], self.region.upper[:d]
+
+    def _start_in_box(self, first: int, last: int) -> None:
+        """In a box new features weigh what is nearest to 0."""
+        if self.region.kind in (layout.BOX, layout.BOX_ARRAYS):
+            lower, upper = self._box(last)
+            self.it.v[first:last] = np.clip(0.0, lower[first:], upper[first:])
 
     @staticmethod
     def _moves(d: int, gone: Ints) -> tuple[Ints, Ints, Ints]:
@@ -199,6 +253,18 @@ class ModelRun:
         new[gone] = -1
         new[movers] = holes
         return new, holes, movers
+
+    # --- one sample on its way in -----------------------------------------------------------------------------
+
+    def reserve(self, n: int) -> None:
+        """Room for a sample of n entries."""
+        if n > self.row.idx.size:
+            self.row = Rows.room(2 * n)
+            self._bind()
+
+    def _bind(self) -> None:
+        """Keep what a sample is packed into, so that the array's interface is not looked up each time."""
+        self.idx_bytes, self.val_bytes = self.row.idx.data.cast("B"), self.row.val.data.cast("B")
 
     def rollback(self, d: int) -> None:
         """Take back all features but the first d, which a sample brought that was refused."""
@@ -235,6 +301,27 @@ class ModelRun:
             return self.idx_bytes[: 4 * n].tobytes(), self.val_bytes[: 8 * n].tobytes(), float(self.row.y[0])
         sample = self.last_sample
         return None if sample is None else (sample.indices.tobytes(), sample.values.tobytes(), sample.y)
+
+    @property
+    def weights(self) -> Floats:
+        """A copy of the iterate, shape (n_features,), rounding snapped back into the set."""
+        w = self.s.w_scale * self.it.v[: self.n_features]
+        kind, radius = self.region.kind, self.region.p
+        if kind <= layout.UNIT_SIMPLEX:
+            size = math.fsum(np.abs(w[w != 0.0]))
+        elif kind == layout.L2:
+            size = float(np.linalg.norm(w))
+        else:
+            return w  # bounds hold exactly
+        return w * (radius / size) if size > radius or (kind == layout.SIMPLEX and size > 0.0) else w
+
+    def set_weights(self, x0: typing.Any) -> None:
+        """Start at x0."""
+        x = np.array(x0, dtype=np.float64)
+        if x.shape != (self.n_features,) or not self.constraint.contains(x):
+            raise ValueError(f"x0 must be a point of {self.constraint} with {self.n_features} entries")
+        self.it.v[: self.n_features] = x
+        self.s.warm = 1
 
     def _whole(self, w: Floats) -> Floats:
         """A point of the set: with its start where the set knows features that no sample has shown."""

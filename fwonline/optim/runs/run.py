@@ -13,11 +13,10 @@ import typing
 
 import numpy as np
 
-from fwonline import losses, sets
+from fwonline import losses
 from fwonline._kernels import coordinates, entry, layout, memory, steps
 from fwonline._kernels.state import SCALARS, Draws, Iterate, Memory, Region, Rows, by_name
 from fwonline._kernels.state import Run as View
-from fwonline.exceptions import SampleError
 from fwonline.optim.runs import checks, samples, summary
 from fwonline.optim.runs.kept import BY_FEATURE, Kept
 from fwonline.optim.runs.model_run import ModelRun, resized
@@ -41,9 +40,6 @@ DOUBLING, RESERVED = 1 << 17, (1 << 22) + 64
 # Random numbers are drawn in blocks, so that a compiled step can use them without calling back.
 NOISE_BLOCK = 4096
 
-# Sets without a compiled oracle, which hold what is left of a point when a coordinate is left out.
-_SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
-
 
 class _Prepared:
     """An attribute that ``_prepare`` makes, when it is first asked for.
@@ -65,19 +61,7 @@ _prepared: typing.Any = _Prepared
 
 
 class Run(ModelRun):
-    """State and steps shared by all optimizers.
-
-    Parameters
-    ----------
-    optimizer
-        The hyperparameters.
-    constraint, loss
-        Where the iterate lives, and what is minimised.
-    seed
-        Seed of the one ``numpy.random.Generator`` that all randomness comes from.
-    fit_intercept
-        Whether an intercept, outside the constraint, is learned.
-    """
+    """A run of compiled steps; with ``fit_intercept`` it learns an intercept, outside the constraint, too."""
 
     # An algorithm's own arrays, a NamedTuple, and what each of them holds.
     _own: typing.Any = None
@@ -99,20 +83,13 @@ class Run(ModelRun):
     _forms: typing.ClassVar[dict[type, tuple[entry.Form, entry.Form]]] = {}
 
     def __init__(self, optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
-        losses.check_loss(loss)
-        self.optimizer = optimizer
-        self.constraint = constraint
-        self.loss = loss
-        self.rng = np.random.default_rng(seed)
+        super().__init__(optimizer, constraint, loss, seed)
         self.state = np.zeros(1, SCALARS)
         self.it, self.mem = Iterate.empty(), Memory.empty(0)
         self.draws = Draws(np.zeros(0), np.zeros(1, dtype=np.int64))
         self.own: typing.Any = (
             () if self._own is None else self._own(*(self._kept[name].empty() for name in self._own._fields))
         )
-        # One sample on its way in.
-        self.row = Rows.room(64)
-        self._last = None
         self.s: typing.Any = by_name(self.state)
         self._prepare()
         s = self.s
@@ -134,11 +111,8 @@ class Run(ModelRun):
     def _prepare(self) -> None:
         """Make what is never saved."""
         self.native = Native(self.loss, self.constraint, self.optimizer._schedule(), self._ask)
-        self.region = region = self.native.problem.region
-        shape = self.constraint.shape if region.kind in (layout.BOX_ARRAYS, layout.GENERIC) else None
-        self.fixed_dimension = None if shape is None else math.prod(shape)
-        self.start_weight = float(np.clip(0.0, region.p, region.q)) if region.kind == layout.BOX else 0.0
-        self.keys = region.kind if self._key_kind is None else self._key_kind
+        self._settle(self.native.problem.region)
+        self.keys = self.region.kind if self._key_kind is None else self._key_kind
         self._resize_bounds()
 
     # --- what an algorithm adds -------------------------------------------------------------------------------
@@ -200,8 +174,7 @@ class Run(ModelRun):
         """Forget what was bound: an array has been replaced."""
         self._entered: tuple | None = None
         self._enter: Callable[..., int] | None = None
-        # What a sample is packed into, without a look-up of the array's interface each time.
-        self.idx_bytes, self.val_bytes = self.row.idx.data.cast("B"), self.row.val.data.cast("B")
+        super()._bind()
         self._indptr, self._y = self.row.indptr, self.row.y
 
     def _enterable(self) -> tuple:
@@ -266,10 +239,6 @@ class Run(ModelRun):
     def _check_loaded(self) -> None:
         checks.check_run(self)
 
-    def _new_alike(self) -> Run:
-        """A run of the same parameters before its first sample."""
-        return type(self)(checks.small(self.optimizer), self.constraint, self.loss, 0, bool(self.s.fit_intercept))
-
     def _check_point(self) -> None:
         """The iterate lies in its set, or has not begun."""
         checks.check_point(self)
@@ -282,9 +251,7 @@ class Run(ModelRun):
     def grow(self, ranks: Ints) -> None:
         """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
         d, new = self.n_features, self.n_features + len(ranks)
-        if self.region.kind == layout.BOX_ARRAYS and new > self.region.lower.size:
-            size = self.region.lower.size
-            raise SampleError(f"{self.constraint} bounds {size} features, the sample brings feature number {new}")
+        self._check_bounded(new)
         if new > self.it.v.size:
             self._enlarge(new)
         self.it.rank[d:new] = ranks
@@ -294,9 +261,7 @@ class Run(ModelRun):
         self.s.d = new
         if self.keys <= layout.UNIT_SIMPLEX:
             coordinates.admit(self.it, d, new)
-        if self.region.kind in (layout.BOX, layout.BOX_ARRAYS):
-            lower, upper = self._box(new)
-            self.it.v[d:new] = np.clip(0.0, lower[d:], upper[d:])
+        self._start_in_box(d, new)
         self._let_follow(d, new)
         self._features_changed()
 
@@ -354,15 +319,6 @@ class Run(ModelRun):
 
     # --- features that are given up -----------------------------------------------------------------------------
 
-    @property
-    def gives_weights_up(self) -> bool:
-        """Whether a feature that weighs something may be given up: the set then holds what is left of its points.
-
-        So it is with balls whose atoms are dense, and with boxes. On l1 balls and simplices points are sparse: there
-        only what weighs nothing leaves.
-        """
-        return self.region.kind in (layout.L2, layout.LINF, layout.BOX) or isinstance(self.constraint, _SOLID)
-
     def weighs(self) -> NDArray[np.bool_]:
         """Which features weigh something in a point that is held, which is more than they do before they are met."""
         points = [self.it.v, *(getattr(self.own, name) for name, kept in self._kept.items() if kept.is_point)]
@@ -417,25 +373,9 @@ class Run(ModelRun):
         self.own.place[listed] = np.arange(listed.size)
         self.s.nonzeros = listed.size
 
-    def _box(self, d: int) -> tuple[Floats, Floats]:
-        if self.region.kind == layout.BOX:
-            return np.full(d, self.region.p), np.full(d, self.region.q)
-        return self.region.lower[:d], self.region.upper[:d]
-
-    def reserve(self, n: int) -> None:
-        """Room for a sample of n entries on its way in."""
-        if n > self.row.idx.size:
-            self.row = Rows.room(2 * n)
-            self._bind()
-
     # --- learning ---------------------------------------------------------------------------------------------
 
     def learn_buffered(self, n: int, y: float) -> int:
-        """Learn the sample that stands in ``row.idx[:n]``, ``row.val[:n]``; return a status.
-
-        It is OK, or negative for why the sample was refused, or NEED_NAMES where it is accepted, but brings more names
-        than there is room for: then :meth:`take_out` must make some first.
-        """
         self._indptr[1] = n
         self._y[0] = y
         self._last = None
@@ -453,7 +393,6 @@ class Run(ModelRun):
         return status
 
     def learn_rows(self, rows: Rows, first: int, last: int) -> tuple[int, int]:
-        """Learn rows ``first`` to ``last``; return the row reached and the status there."""
         row, status = first, layout.OK
         s = self.s
         s.crowded = 0  # columns have their features already
@@ -477,13 +416,6 @@ class Run(ModelRun):
                 start, stop = rows.indptr[row - 1], rows.indptr[row]
                 self._last = rows.idx[start:stop].copy(), rows.val[start:stop].copy()
         return row, min(status, layout.OK)
-
-    def _check_dimension(self) -> None:
-        if self.region.kind == layout.GENERIC and self.fixed_dimension not in (None, self.n_features):
-            raise SampleError(
-                f"{self.constraint} holds points of {self.fixed_dimension} features, the samples up to this one bring "
-                f"{self.n_features}; expected the first sample to name them all, those that are 0 too"
-            )
 
     def _provide(self, status: int, need: int) -> None:
         """What a kernel asks for before it goes on."""
@@ -528,28 +460,10 @@ class Run(ModelRun):
             count -= chunk
 
     def set_weights(self, x0) -> None:
-        """Start at x0."""
-        x = np.array(x0, dtype=np.float64)
-        if x.shape != (self.n_features,) or not self.constraint.contains(x):
-            raise ValueError(f"x0 must be a point of {self.constraint} with {self.n_features} entries")
-        self.it.v[: self.n_features] = x
-        self.s.warm = 1
+        super().set_weights(x0)
         steps.upkeep(self.it, self.state[0], self.region)
 
     # --- what is read -----------------------------------------------------------------------------------------
-
-    @property
-    def weights(self) -> Floats:
-        """A copy of the iterate, shape (n_features,), rounding snapped back into the set."""
-        w = self.s.w_scale * self.it.v[: self.n_features]
-        kind, radius = self.region.kind, self.region.p
-        if kind <= layout.UNIT_SIMPLEX:
-            size = math.fsum(np.abs(w[w != 0.0]))
-        elif kind == layout.L2:
-            size = float(np.linalg.norm(w))
-        else:
-            return w  # bounds hold exactly
-        return w * (radius / size) if size > radius or (kind == layout.SIMPLEX and size > 0.0) else w
 
     def _held(self):
         d = self.n_features

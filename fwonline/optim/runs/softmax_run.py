@@ -9,6 +9,7 @@ import numpy as np
 from fwonline import _loaded, sets
 from fwonline._kernels import layout, scores
 from fwonline.optim.problem.score_loss import ScoreLoss, Softmax
+from fwonline.optim.runs import checks
 from fwonline.optim.runs.finite_sum_run import FiniteSumRun
 from fwonline.optim.runs.method import HUGE
 
@@ -127,7 +128,7 @@ class SoftmaxRun(FiniteSumRun):
     # --- saved and loaded -----------------------------------------------------------------------------------------
 
     def _new_alike(self) -> SoftmaxRun:
-        return SoftmaxRun(self._small_optimizer(), self.constraint, self.loss, 0)
+        return SoftmaxRun(checks.small(self.optimizer), self.constraint, self.loss, 0)
 
     def _check_iterate(self) -> None:
         self.v = np.zeros(0)
@@ -143,4 +144,4 @@ class SoftmaxRun(FiniteSumRun):
 
     def _check_point(self) -> None:
         is_start = not (self.s.t or self.s.warm) and bool((self.x == self.start_weight).all())
-        _loaded.require(self, "W", is_start or self._is_point(self.x), f"a point of {self.constraint}")
+        _loaded.require(self, "W", is_start or checks.is_point(self, self.x), f"a point of {self.constraint}")
