@@ -18,7 +18,7 @@ from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.score_loss import ScalarLoss
 from fwonline.optim.runs.model_run import State
-from fwonline.optim.schedules import Schedule
+from fwonline.optim.schedules import Harmonic, Schedule
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +60,8 @@ class Optimizer(base.Base):
     _iterate: typing.Any = None
     # The steps on a finite sum: of those that work on matrices, and of those that only work on finite sums.
     _method_class: typing.ClassVar[type[Method] | None] = None
+    # Step sizes where none are named: 2 / (t + 2).
+    _default_schedule: typing.ClassVar[Schedule] = Harmonic()
     _run: typing.Any
     # Steps between two looks at the exact gap; as many as there are samples where None.
     _look_every: typing.ClassVar[int | None] = None
@@ -83,7 +85,7 @@ class Optimizer(base.Base):
             raise ValueError(f"batch_size must be at most memory = {given['memory']}, got {given['batch_size']}")
 
     def _schedule(self) -> Schedule:
-        raise NotImplementedError
+        return getattr(self, "schedule", None) or self._default_schedule
 
     def start(self, constraint: sets.ConvexSet, loss: typing.Any, seed: int | None = None, fit_intercept: bool = False):
         """Begin a run; called by estimators."""

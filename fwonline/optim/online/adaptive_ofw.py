@@ -17,7 +17,7 @@ from fwonline.optim.runs import checks
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import RegretMethod, SumRun, distance_sq, move_towards
 from fwonline.optim.runs.run import Run
-from fwonline.optim.schedules import Schedule, ShortStep
+from fwonline.optim.schedules import ShortStep
 
 __all__ = ["AdaptiveOFW"]
 
@@ -291,6 +291,8 @@ class AdaptiveOFW(Optimizer):
     _run_class = AdaptiveRun
     _learn = staticmethod(learn)
     _method_class = AdaptiveMethod
+    # The exact line search of ||w - y||^2 / 2, whose gradient has Lipschitz constant 1.
+    _default_schedule = ShortStep(lipschitz=1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -304,10 +306,3 @@ class AdaptiveOFW(Optimizer):
     @property
     def _tolerance(self) -> float:
         return max(0.05 / math.sqrt(self.horizon), 1e-8) if self.tolerance is None else self.tolerance
-
-    def _schedule(self) -> Schedule:
-        return _EXACT
-
-
-# The exact line search of ||w - y||^2 / 2, whose gradient has Lipschitz constant 1.
-_EXACT = ShortStep(lipschitz=1.0)

@@ -17,7 +17,6 @@ from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.kept import Kept
 from fwonline.optim.runs.method import Derivatives, Method, SumRun, fitted, move_towards
 from fwonline.optim.runs.run import Run
-from fwonline.optim.schedules import Harmonic, Schedule
 
 __all__ = ["LuFreundFW"]
 
@@ -287,10 +286,3 @@ class LuFreundFW(Optimizer):
     _learn = staticmethod(learn)
     _iterate = staticmethod(iterate)
     _method_class = LuFreundMethod
-
-    def _schedule(self) -> Schedule:
-        return _UNUSED
-
-
-# The steps are the algorithm's own.
-_UNUSED = Harmonic()

@@ -164,12 +164,7 @@ class MomentumFW(Optimizer):
         return self._rho(), 8.0, 2.0 / 3.0
 
     _method_class = MomentumMethod
+    _default_schedule = Harmonic(offset=8.0)
 
     def _method(self) -> Method:
         return MomentumMethod(self) if self.memory is None else MomentumMemoryMethod(self)
-
-    def _schedule(self) -> Schedule:
-        return self.schedule or _TWO_OVER_T_PLUS_8
-
-
-_TWO_OVER_T_PLUS_8 = Harmonic(offset=8.0)

@@ -152,13 +152,8 @@ class OneSampleFW(Optimizer):
     _run_class = OneSampleRun
     _learn = staticmethod(learn)
     _method_class = OneSampleMethod
+    _default_schedule = Power(a=1.0)
 
     @property
     def _momentum(self) -> tuple[float, float, float]:
         return 1.0, 1.0, self.a  # rho_t = (t + 1)^-a
-
-    def _schedule(self) -> Schedule:
-        return self.schedule or _ONE_OVER_T
-
-
-_ONE_OVER_T = Power(a=1.0)

@@ -11,7 +11,7 @@ from fwonline._kernels.layout import NEED_POOL, OK, jit, part
 from fwonline.optim.base import Optimizer
 from fwonline.optim.runs.method import Derivatives, Method, SumRun
 from fwonline.optim.runs.run import Run
-from fwonline.optim.schedules import Harmonic, Schedule
+from fwonline.optim.schedules import Schedule
 
 __all__ = ["SFW"]
 
@@ -176,9 +176,3 @@ class SFW(Optimizer):
     _momentum = 0.0, 0.0, 0.0
     _iterate = staticmethod(iterate)
     _method_class = SFWMethod
-
-    def _schedule(self) -> Schedule:
-        return self.schedule or _TWO_OVER_T
-
-
-_TWO_OVER_T = Harmonic()

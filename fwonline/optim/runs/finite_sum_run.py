@@ -305,13 +305,11 @@ class FiniteSumOptimizer(Optimizer):
 
     _run_class = FiniteSumRun
     _look_every = 10
+    _default_schedule = TWO_OVER_K
     _method_class: typing.ClassVar[type[Method]]
     lipschitz: float | None = None
     gradient_bound: float | None = None
     diameter: float | None = None
-
-    def _schedule(self) -> Schedule:
-        return TWO_OVER_K
 
     @property
     def _needs_lipschitz(self) -> bool:

@@ -13,7 +13,7 @@ from fwonline.optim.base import Optimizer
 from fwonline.optim.problem.columns import by_columns
 from fwonline.optim.problem.data import check_targets
 from fwonline.optim.runs.full_run import FullRun, Look
-from fwonline.optim.schedules import Harmonic, LineSearch
+from fwonline.optim.schedules import LineSearch
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.schedules import Schedule
@@ -40,7 +40,9 @@ class FullGradient(Optimizer):
         raise NotImplementedError
 
     def _schedule(self) -> Schedule:
-        return _UNUSED if self.schedule is None or isinstance(self.schedule, LineSearch) else self.schedule
+        return (
+            self._default_schedule if self.schedule is None or isinstance(self.schedule, LineSearch) else self.schedule
+        )
 
     def _own_schedule(self, run: FullRun) -> Schedule:
         """The steps where no schedule is named."""
@@ -145,6 +147,3 @@ class SampledOracle:
 
     def _due(self, step: int) -> bool:
         return self.fraction < 1.0 and step % (self.check * int(1.0 / self.fraction)) == 0
-
-
-_UNUSED = Harmonic()

@@ -6,7 +6,7 @@ import dataclasses
 import typing
 
 from fwonline import _loaded
-from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer
 from fwonline.optim.runs.method import Method, SumRun
 
 if typing.TYPE_CHECKING:
@@ -28,7 +28,7 @@ class HazanLuoMethod(Method):
             root = run.G * (self.k + 1) / (run.L * run.D)
             m = run.at_most_all(root * root)  # m_k = (G (k + 1) / (L D))^2
         g = run.sum.gradient(run.x, run.draw(m))  # the mean of m_k independent grad f_i(w_{k-1})
-        run.frank_wolfe(g, self.optimizer.schedule or TWO_OVER_K, self.k - 1)  # gamma_k = 2 / (k + 1)
+        run.frank_wolfe(g, self.optimizer._schedule(), self.k - 1)  # gamma_k = 2 / (k + 1)
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from fwonline.optim.runs.finite_sum_run import TWO_OVER_K, FiniteSumOptimizer
+from fwonline.optim.runs.finite_sum_run import FiniteSumOptimizer
 from fwonline.optim.runs.method import Epochs, SumRun
 
 if typing.TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SVRFMethod(Epochs):
         m = self.optimizer.batch_size or 96 * (k + 1)  # m_k
         # The mean of m_k independent grad f_i(x_{k-1}) - grad f_i(x_0) + grad f(x_0).
         g = self.memory.estimate(run, x, m)
-        return run.frank_wolfe_at(x, g, self.optimizer.schedule or TWO_OVER_K, k - 1)  # gamma_k = 2 / (k + 1)
+        return run.frank_wolfe_at(x, g, self.optimizer._schedule(), k - 1)  # gamma_k = 2 / (k + 1)
 
 
 @dataclasses.dataclass(eq=False, repr=False)
