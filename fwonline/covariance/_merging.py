@@ -49,6 +49,8 @@ def pool(whole: State, method: Method, parts: Sequence[Part]) -> NDArray[np.floa
             deviation = mean - whole.mean[:n]
             whole.second_moment_trace += part.share * float(deviation @ deviation)
             symmetric.blend(apart, apart, n, 1.0, 0.0, part.share, deviation)
+    if whole.evidence is not None:
+        whole.evidence.pool(whole, parts, (whole.mean[:n] - means) * method.centre)
     whole.seen = sum(part.state.seen for part in parts)
     whole.steps = max(part.state.steps for part in parts)
     # the gradient of_x X + of_m M is X less the second moment of all

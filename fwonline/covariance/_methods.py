@@ -14,8 +14,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from fwonline import sets
-from fwonline._kernels import lanczos, symmetric
+from fwonline._kernels import evidence, lanczos, symmetric
 from fwonline._kernels.entry import Direct
+from fwonline.covariance._state import TINY
 from fwonline.optim.schedules import EXACT, STOCHASTIC, Homotopy, momentum
 
 if typing.TYPE_CHECKING:
@@ -27,8 +28,6 @@ __all__ = ["METHODS", "Mean", "Method", "Momentum"]
 
 # Products that one linear minimisation may take.
 _MOST_PRODUCTS = 400
-# No variance is known yet, or it is so small that its inverse overflows.
-_TINY = {"float64": 1e-280, "float32": 1e-30}
 # Of the eigenvalues of a step's block in units of the trace.
 _UNIT_TRACE = sets.UnitSimplex(1.0)
 # An empirical covariance of independent features is noise of standard deviation sqrt(s_ii s_jj / samples); beyond so
@@ -39,6 +38,7 @@ _CLEAR = 2.9
 
 # Of one kind of arguments for each dtype.
 _combine, _lowest, _krylov = Direct(symmetric.combine), Direct(lanczos.lowest), Direct(lanczos.krylov)
+_combine_clear = Direct(evidence.combine_clear)
 
 
 @dataclasses.dataclass
@@ -69,10 +69,14 @@ class Method:
         k = state.steps + 1
         return k if self.fading == 0.0 else min(k, math.ceil(2.0 / self.fading))
 
+    def _share(self, state: State) -> float:
+        """The weight of the last sample among all."""
+        return max(1.0 / state.seen, self.fading)
+
     def enter(self, state: State, count: int) -> bool:
         """Take in the sample of `count` entries in the buffers; return whether it completes a batch."""
         state.seen += 1
-        share = max(1.0 / state.seen, self.fading)
+        share = self._share(state)
         square = symmetric.sample(
             state.n, state.idx, state.val[:count], state.mean, state.deviation, share, self.centre, self.absent_is_mean
         )
@@ -80,6 +84,11 @@ class Method:
             state.delta[: state.n] = state.deviation[: state.n]
         weight = share * (1.0 - share) if self.centre else share
         state.second_moment_trace = (1.0 - share) * state.second_moment_trace + weight * square
+        if state.evidence is not None:
+            if state.second_moment_trace > TINY[state.dtype_name]:
+                state.evidence.enter(state, share, self.fading, self.centre)
+            else:
+                state.evidence.enter_nothing(share)
         self._take(state, share, weight)
         state.waiting = (state.waiting + 1) % self.batch_size
         return state.waiting == 0
@@ -88,7 +97,7 @@ class Method:
 
     def step(self, state: State, trace: float, l1: float) -> None:
         """Take one step on {X PSD, tr X <= trace} with the distance to {||X||_1 <= l1} smoothed."""
-        if trace <= _TINY[state.dtype_name]:
+        if trace <= TINY[state.dtype_name]:
             return
         k = self.next_step(state)
         eta, beta = self.homotopy.eta(k), self.homotopy.beta(k, self.beta0)
@@ -107,6 +116,16 @@ class Method:
         if has_dual:
             self._ascend(state, trace, l1, eta, self.homotopy.beta(self.next_step(state), self.beta0))
 
+    def _write_gradient(
+        self, state: State, weights: symmetric.Weights, shifted: NDArray[np.floating], start: NDArray[np.floating]
+    ) -> float:
+        """Write G and its product with the start; returns <G, X>. Without bounds, noise in M is left out of G."""
+        dtype, n, image = state.dtype_name, state.n, state.space.image
+        if state.evidence is None:
+            return _combine(dtype, state.g, state.x, state.m, shifted, n, weights, start, image)
+        clear = evidence.Clear(weights.of_x, weights.of_m, _CLEAR * math.sqrt(self._share(state)))
+        return _combine_clear(dtype, state.g, state.x, state.m, n, clear, state.terms[0], start, image)
+
     def _step_to_vertex(
         self, state: State, trace: float, eta: float, beta: float, shifted: NDArray[np.floating]
     ) -> None:
@@ -115,8 +134,7 @@ class Method:
         # in units of the trace, so that no square leaves the range of a float
         unit = 1.0 / trace
         weights = symmetric.Weights(self.of_x * unit, self.of_m * unit, unit / beta, state.tau)
-        start = _start(state)
-        inner = _combine(state.dtype_name, state.g, state.x, state.m, shifted, n, weights, start, space.image)
+        inner = self._write_gradient(state, weights, shifted, _start(state))
         tol = self.tolerance * math.sqrt(eta)
         theta, residual, products = _lowest(state.dtype_name, state.g, n, space, tol, _MOST_PRODUCTS)
         height = trace if theta < 0.0 else 0.0  # s = trace v v^T, or 0 where no direction descends
@@ -141,8 +159,7 @@ class Method:
         weights = symmetric.Weights(
             (self.of_x / curvature - 1.0) * unit, self.of_m / curvature * unit, unit / (curvature * beta), state.tau
         )
-        start = _start(state)
-        inner = _combine(state.dtype_name, state.g, state.x, state.m, shifted, n, weights, start, space.image)
+        inner = self._write_gradient(state, weights, shifted, _start(state))
         rows, coupling = _krylov(state.dtype_name, state.g, n, space, state.rank)
         values, vectors, _ = lapack.dstev(space.on[:rows], space.off[: max(rows - 1, 1)])
         shares = _UNIT_TRACE.project(-values)
@@ -197,7 +214,7 @@ class Mean(Method):
 
     def measure(self, state: State) -> None:
         """Find the l1 norms of M anew."""
-        _move_moment(state, 1.0, 0.0, np.zeros(state.n, state.dtype_name), max(1.0 / state.seen, self.fading))
+        _move_moment(state, 1.0, 0.0, np.zeros(state.n, state.dtype_name), self._share(state))
 
 
 class Momentum(Method):

@@ -11,17 +11,21 @@ from fwonline import _loaded
 from fwonline._kernels import layout, symmetric
 from fwonline._kernels.lanczos import Space
 from fwonline._room import WithScratch, check_room, longer
+from fwonline.covariance._evidence import BALL_ONLY, MOMENT_ONLY, Evidence, Mixture
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
-    pass
+    from numpy.typing import NDArray
 
-__all__ = ["LARGEST", "State"]
+
+__all__ = ["LARGEST", "TINY", "State"]
 
 # Rows of the Lanczos basis of one linear minimisation.
 _BASIS = 40
 # The largest value that can be learned.
 LARGEST = {"float64": layout.LARGEST, "float32": 1e15}
+# No variance is known yet, or it is so small that its inverse overflows.
+TINY = {"float64": 1e-280, "float32": 1e-30}
 
 
 class State(WithScratch):
@@ -32,10 +36,10 @@ class State(WithScratch):
 
     # What a step fills, and a checkpoint leaves out.
     _scratch = (
-        "g", "z", "deviation", "delta", "space", "block", "terms", "idx", "val", "idx_bytes", "val_bytes",
+        "g", "z", "deviation", "delta", "space", "block", "terms", "idx", "val", "idx_bytes", "val_bytes", "_weights",
     )  # fmt: skip
 
-    def __init__(self, rank: int, dual: bool, dtype: str, seed: int | None) -> None:
+    def __init__(self, rank: int, dual: bool, dtype: str, seed: int | None, shrinks: bool = False) -> None:
         self.rank = rank
         self.dual = dual
         self.dtype_name = dtype
@@ -48,6 +52,7 @@ class State(WithScratch):
         self.products = 0  # of a matrix with a vector, in all
         self.x, self.m, self.y = np.zeros((3, 0), dtype=dtype)
         self.mean = np.zeros(0)
+        self.evidence = Evidence() if shrinks else None
         self.second_moment_trace = 0.0
         self.empirical_l1 = 0.0  # of the second moment, and of those entries that stand clear of noise
         self.clear_l1 = 0.0
@@ -64,6 +69,8 @@ class State(WithScratch):
     # --- room ---
 
     def _make_scratch(self) -> None:
+        # Of which samples, steps and features they are, and the weights.
+        self._weights: tuple[tuple[int, int, int, bool], tuple[float, float, float]] | None = None
         self._buffers(64)
         self._work()
 
@@ -105,10 +112,48 @@ class State(WithScratch):
             if self.dual:
                 self.y = longer(self.y, size)
             self.mean = longer(self.mean, capacity)
+            if self.evidence is not None:
+                self.evidence.make_room(capacity)
             self._work()
         self.n = n
 
     # --- what is read off X ---
+
+    def mixture(self) -> Mixture:
+        """Return the shares of which the estimate is made. O(n^2)."""
+        if self.evidence is None:
+            return BALL_ONLY
+        return self.evidence.mixture(self) if self.second_moment_trace > TINY[self.dtype_name] else MOMENT_ONLY
+
+    def weights(self, floor: float, ball: bool = False) -> tuple[float, float, float]:
+        """Return how much of X and of M the estimate is, or that of the ball, and what is added to its diagonal.
+
+        Where this is too little, so much of the mean variance as brings every eigenvalue to `floor` times that mean.
+        O(n^2) for the first time after a sample, then O(1).
+        """
+        now = self.seen, self.steps, self.n, ball
+        if self._weights is None or self._weights[0] != now:
+            mixture, trace = BALL_ONLY if ball else self.mixture(), self.second_moment_trace
+            of_x, of_m, n = mixture.ball, mixture.moment, max(self.n, 1)
+            added = mixture.identity * trace / n
+            mean = ((of_x * self.trace() if of_x else 0.0) + (of_m + mixture.identity) * trace) / n
+            if added < floor * mean:
+                part = (floor * mean - added) / (mean - added)
+                of_x, of_m, added = (1.0 - part) * of_x, (1.0 - part) * of_m, floor * mean
+            self._weights = now, (of_x, of_m, added)
+        return self._weights[1]
+
+    def estimate(self, floor: float, ball: bool = False) -> NDArray[np.floating]:
+        """Return the estimate, or that of the ball, packed."""
+        of_x, of_m, added = self.weights(floor, ball)
+        x = self.x[: symmetric.size(self.n)]
+        if (of_x, of_m, added) == (1.0, 0.0, 0.0):
+            return x
+        x = of_x * x.astype(np.float64)
+        if of_m:
+            x += of_m * self.m[: x.size]
+        x[symmetric.diagonal(self.n)] += added
+        return x
 
     def trace(self) -> float:
         """Return the trace of X."""
@@ -152,6 +197,8 @@ class State(WithScratch):
             _loaded.require(self, name, not entries[used.stop :].any(), "zeros where there is no feature yet")
             if name != "y":
                 _loaded.require(self, name, (np.abs(entries[used]) <= most).all(), f"values of at most {most:g}")
+        if self.evidence is not None:
+            _loaded.instance(self, "evidence", Evidence).check_loaded(self.mean.size, n)
         _loaded.array(self, "mean", np.float64, (None,), least=-1.001 * largest, most=1.001 * largest)
         _loaded.require(self, "mean", not self.mean[n:].any(), "zeros where there is no feature yet")
         rounding = 1e-4 if self.dtype_name == "float32" else 1e-9

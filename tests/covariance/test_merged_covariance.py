@@ -68,8 +68,8 @@ def test_the_estimate_is_the_mean_and_what_there_is_room_for_of_the_spread_of_me
 
     assert [codec.dumps(model) for model in models] == before
     near = 1e-5 if options.get("dtype") else 1e-10
-    mean = np.einsum("p,pij->ij", SHARES, [model.to_numpy(FEATURES) for model in models])
-    spread, X = between(models, learned), whole.to_numpy(FEATURES)
+    mean = np.einsum("p,pij->ij", SHARES, [model.ball(FEATURES) for model in models])
+    spread, X = between(models, learned), whole.ball(FEATURES)
     most = np.array([whole._trace_bound, whole._l1_bound])
     rooms = (most - [np.trace(mean), np.abs(mean).sum()]) / np.maximum([np.trace(spread), np.abs(spread).sum()], 1e-300)
     part = min(1.0, max(0.0, rooms.min()))

@@ -52,30 +52,49 @@ def project_spectrahedron(x, trace):
     return (vectors * kept) @ vectors.T
 
 
+def clear(moment, share):
+    """What of a second moment stands clear of noise; all variances do."""
+    noise = np.sqrt(np.outer(np.diag(moment), np.diag(moment)) * share)
+    return np.where((np.abs(moment) > 2.9 * noise) | np.eye(len(moment), dtype=bool), moment, 0.0)
+
+
+def weights(count, fading):
+    """Of the first `count` samples."""
+    out = np.ones(1)
+    for k in range(2, count + 1):
+        share = max(1.0 / k, fading)
+        out = np.append((1.0 - share) * out, share)
+    return out
+
+
 def running_mean(
-    samples, trace=None, l1=None, l1_fraction=None, beta0=1.0, centre=False, every=1, steps=1, dual=False, block=False
-):
+    samples, trace=None, l1=None, l1_fraction=None, beta0=1.0, centre=False, every=1, steps=1, dual=False, block=False,
+    free=False, fading=0.0,
+):  # fmt: skip
     """HCGM with the exact gradient of the mean over the samples seen so far; yields the iterate after each sample.
 
     What is sent to it takes the iterate's place: then the two are compared step by step, and an eigenvector's error,
     which a step may amplify many times over, does not add up.
 
+    With `free` the bounds are given up, and the aim is what of the second moment stands clear of noise.
     With `block` a step goes to the point that minimises <v, S> + L eta / 2 ||S - X||^2. With `dual` as in CGAL.
     """
     n = samples.shape[1]
     x, y, k = np.zeros((n, n)), np.zeros((n, n)), 0
     for t in range(1, len(samples) + 1):
-        seen = samples[:t] - (samples[:t].mean(axis=0) if centre else 0.0)
-        moment = seen.T @ seen / t
+        of = weights(t, fading)
+        seen = samples[:t] - (of @ samples[:t] if centre else 0.0)
+        moment = (of * seen.T) @ seen
         now = np.trace(moment) if trace is None else trace
         if t % every == 0 and now > 0:
             for _ in range(steps):
-                k += 1
-                bound = l1_bound(moment, t, l1, l1_fraction)
+                k += 1 if fading == 0.0 else k < np.ceil(2.0 / fading)
+                bound = np.inf if free else l1_bound(moment, t, l1, l1_fraction)
+                aim = clear(moment, max(1.0 / t, fading)) if free else moment
                 eta, beta, next_beta = 2 / (k + 1), beta0 / np.sqrt(k + 1), beta0 / np.sqrt(k + 2)
                 z = x + beta * y
-                v = x - moment + (z - project_l1(z, bound)) / beta
-                curvature = (1 + 1 / beta) * eta
+                v = x - aim + (z - project_l1(z, bound)) / beta
+                curvature = eta if free else (1 + 1 / beta) * eta
                 s = project_spectrahedron(x - v / curvature, now) if block else lmo(v, now)
                 x = x + eta * (s - x)
                 if dual:
