@@ -166,7 +166,7 @@ class SHCGMCovariance(base.Estimator, Estimate):
     >>> cov = covariance.SHCGMCovariance(floor=0.01, seed=1)
     >>> for x, _ in stream.take(10):
     ...     cov.update(x)
-    >>> np.linalg.slogdet(cov.to_numpy()).sign  # of 30 features, after 10 samples
+    >>> float(np.linalg.slogdet(cov.to_numpy()).sign)  # of 30 features, after 10 samples
     1.0
     """
 
@@ -427,8 +427,8 @@ class SHCGMCovariance(base.Estimator, Estimate):
             When memory has no room for the features of all.
         """
         models = [self, *others]
-        names = "trace l1 l1_fraction method center missing fading_factor dual dtype floor"
-        check_alike(models, *names.split())
+        alike = "trace l1 l1_fraction method center missing fading_factor dual dtype floor"
+        check_alike(models, *alike.split())
         if len({model._is_free for model in models}) > 1:
             raise ValueError("expected models of one kind, found one whose beta0 is given and one without any bound")
         learned = [(model, share) for model, share in zip(models, shares(models), strict=True) if share]

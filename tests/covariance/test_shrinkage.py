@@ -105,20 +105,17 @@ def test_it_is_not_worse_than_shrinkage_nor_than_the_empirical_covariance(truth,
         row = []
         for count in (60, 600):
             model.learn_arrays(samples[model.n_samples : count])
-            peers = (
-                ledoit_wolf(samples[:count]),
-                oracle_approximating(samples[:count]),
-                np.cov(samples[:count].T, ddof=0),
-            )
-            row += [error(x, truth) for x in (model.to_numpy(), *peers)]
+            plain = np.cov(samples[:count].T, ddof=0)
+            peers = [ledoit_wolf(samples[:count]), oracle_approximating(samples[:count]), plain]
+            row += [error(model.to_numpy(), truth) / error(x, truth) for x in peers]
         rows.append(row)
-    # outliers in one of the t distribution's samples, which a mean would be all about, favour the most shrinkage
-    middle = np.mean if freedom is None else np.median
-    few, few_lw, few_oas, few_plain, many, many_lw, many_oas, many_plain = middle(rows, axis=0)
-    assert few <= 1.01 * min(few_lw, few_oas, few_plain)
-    assert many <= 1.01 * min(many_lw, many_oas, many_plain)
+    to_lw, to_oas, _, many_to_lw, many_to_oas, many_to_plain = np.exp(np.mean(np.log(rows), axis=0))
+    # with tails this heavy shrinkage by a fourth moment that an outlier makes is luck: good on it, bad without
+    assert to_lw < (1.01 if freedom is None else 1.05)
+    assert to_oas < 1.01
+    assert max(many_to_lw, many_to_oas, many_to_plain) < 1.02
     if truth[0, -1] == 0.0 and freedom is None:  # the block
-        assert many < 0.85 * many_lw
+        assert max(to_lw, many_to_lw) < 0.92
 
 
 def test_an_outlier_does_not_make_it_forget_all_others():

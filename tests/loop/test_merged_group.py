@@ -61,7 +61,7 @@ def plain(first, count=120):
 
 
 def test_a_scaled_covariance_of_all_partitions(tmp_path):
-    model = preprocessing.StandardScaler() | covariance.SHCGMCovariance(seed=1)
+    model = preprocessing.StandardScaler() | covariance.SHCGMCovariance(beta0=3.0, seed=1)
     loop, _, alone = worked(model, (plain(0), plain(2)), tmp_path)
     whole = loop.merged.model["SHCGMCovariance"]
     assert whole.n_samples == 220

@@ -16,6 +16,7 @@ from tools.bench import (
     learning,
     memory,
     progressive,
+    shrinkage,
     softmax,
     startup,
     vocabulary,
@@ -49,6 +50,7 @@ GROUPS = {
     "gap": Group("the Gap monitor's upper estimate, beside the exact gap", gap.run),
     "softmax": Group("SVRF on Fashion-MNIST, beside its two matrix products in numpy", softmax.run),
     "covariance": Group("a covariance step, beside numpy, memory and river", covariance.run),
+    "shrinkage": Group("the covariance without bounds, beside scikit-learn's shrinkage", shrinkage.run),
     "completion": Group("steps of matrix completion, beside literal numpy", completion.run),
     "kmeans": Group("steps of the relaxation of k-means, beside literal numpy", kmeans.run),
 }

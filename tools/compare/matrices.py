@@ -21,7 +21,7 @@ __all__ = ["cases"]
 Case = Callable[[], Record]
 
 _COVARIANCE = {
-    **{"trace": None, "l1": None, "method": "mean", "beta0": None, "center": True, "batch": 1, "steps_per_update": 1},
+    **{"trace": None, "l1": None, "method": "mean", "beta0": 3.0, "center": True, "batch": 1, "steps_per_update": 1},
     **{"fading_factor": 0.0, "l1_fraction": None, "missing": "zero", "rank": None, "dual": False},
     **{"dtype": "float64", "seed": 3},
 }
@@ -33,8 +33,11 @@ COVARIANCES: dict[str, dict[str, typing.Any]] = {
     "fading": {"fading_factor": 0.05, "batch": 4, "rank": 1, "l1_fraction": 0.9},
     "missing": {"missing": "mean", "rank": 3},
     "shcgm": {"method": "shcgm", "trace": 12.0, "l1": 20.0, "beta0": 1.0},
-    "shcgm-batches": {"method": "shcgm", "trace": 12.0, "l1": 20.0, "batch": 3, "steps_per_update": 2, "dual": True},
-    "shcgm-missing": {"method": "shcgm", "trace": 9.0, "l1": 14.0, "missing": "mean", "fading_factor": 0.02},
+    "shcgm-batches": {
+        **{"method": "shcgm", "trace": 12.0, "l1": 20.0, "beta0": 1.0, "batch": 3, "steps_per_update": 2, "dual": True}
+    },
+    "shcgm-missing": {"method": "shcgm", "trace": 9.0, "l1": 14.0, "beta0": 1.0, "missing": "mean"}
+    | {"fading_factor": 0.02},
 }
 _COMPLETION = {"radius": None, "lower": None, "upper": None, "method": "hcgm", "beta0": 10.0, "batch": 20, "seed": 4}
 COMPLETIONS: dict[str, dict[str, typing.Any]] = {

@@ -31,7 +31,7 @@ EXPLICIT: dict[str, dict[str, typing.Any]] = {
     "LowRankRatings": {"lower": 1.0, "upper": 5.0, "skew": 0.8, "arrival": 0},
     "SHCGMCovariance": {
         **{"method": "mean", "center": True, "batch": 1, "steps_per_update": 1, "fading_factor": 0.0},
-        **{"missing": "zero", "dual": False, "dtype": "float64"},
+        **{"missing": "zero", "dual": False, "dtype": "float64", "beta0": 3.0},
     },
     "SHCGMCompletion": {"method": "hcgm", "beta0": 10.0},
     "FWClassifier": {"intercept": False},
