@@ -30,9 +30,7 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     constraint
         The set of :mod:`fwonline.sets` that the weights live in.
     optimizer
-        How to learn. By default :class:`~fwonline.optim.StochasticPairwiseFW`, which has nothing to tune, on balls of
-        norm 1, 2 or infinity, boxes and simplices, and :class:`~fwonline.optim.OneSampleFW` on other sets. One that
-        serves another model already is cloned.
+        How to learn, as for :class:`FWRegressor`: by default ``StochasticPairwiseFW``, or ``OneSampleFW``.
     loss
         A loss for 0/1 labels; ``river.optim.losses.Log()`` by default.
     intercept
@@ -40,12 +38,7 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     seed
         Seed of the optimizer's sampling.
     max_names
-        Features held at most, >= 1; None for no bound. When a sample that is accepted brings more, features make room:
-        of those that weigh nothing the ones not seen for longest (an entry of 0 does not count as seen), up to a
-        sixteenth of the bound at once, and what was remembered of them goes with them. On sets whose points are dense
-        (balls of norm 2, p and infinity, boxes) the longest unseen of the others follow, weights and all, where that
-        is not enough; on l1 balls and simplices what weighs something stays, and a new feature that finds no room is
-        passed over, as if the sample had not named it. Not for sets of a fixed dimension.
+        Features held at most, >= 1; None for no bound. Which of them make room for new ones: see :class:`FWRegressor`.
 
     Notes
     -----
@@ -178,12 +171,12 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         return {negative: 1.0 - p, positive: p}
 
     def play_one(self, x: dict, y: typing.Any) -> typing.Any:
-        """Predict the class of a sample, then learn the sample; answers the prediction: see `FWRegressor.play_one`."""
+        """Predict the class of a sample, then learn the sample; returns the prediction: see `FWRegressor.play_one`."""
         p = self.play_proba_one(x, y)
         return max(p, key=p.__getitem__)
 
     def play_proba_one(self, x: dict, y: typing.Any) -> dict:
-        """Predict the probability of each class, then learn the sample; answers the prediction."""
+        """Predict the probability of each class, then learn the sample; returns the prediction."""
         classes = self.classes  # as they are before the sample may bring a new one
         return self._probabilities(self._play_raw(x, y), classes)
 

@@ -109,7 +109,7 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         return self._predicted(self._raw_one(x))
 
     def play_one(self, x: dict, y: typing.Any) -> float:
-        """Predict the target of a sample, then learn the sample; answers the prediction.
+        """Predict the target of a sample, then learn the sample; returns the prediction.
 
         The same as :meth:`predict_one` and then :meth:`learn_one`, to the last bit, in two thirds of the time: learning
         needs the prediction in any case. :class:`~fwonline.loop.EventLoop` calls it where it can.
