@@ -19,8 +19,8 @@ from fwonline.optim.online.one_sample import OneSampleMethod, add_recursive
 from fwonline.optim.runs.kept import PREVIOUS, Kept
 from fwonline.optim.runs.method import SumRun
 from fwonline.optim.runs.model_run import resized
-from fwonline.optim.runs.passes import Passes
 from fwonline.optim.runs.run import Run
+from fwonline.optim.runs.samples import Passes
 from fwonline.optim.schedules import Power, Schedule
 
 __all__ = ["OFW"]

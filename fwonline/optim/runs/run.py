@@ -21,7 +21,7 @@ from fwonline.optim.runs import checks, samples, summary
 from fwonline.optim.runs.kept import BY_FEATURE, Kept
 from fwonline.optim.runs.model_run import ModelRun, resized
 from fwonline.optim.runs.native import Native
-from fwonline.optim.runs.passes import Passes
+from fwonline.optim.runs.samples import Passes
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The samples that a run holds, over which its gradient estimate is a sum: the last ones of a stream, or a data set."""
+"""The samples of a run: held, so that its gradient estimate is a sum over them, or met in passes over a data set."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from fwonline._kernels.state import HELD, Draws, Memory, Rows
 from fwonline.optim.runs import checks
 
 if typing.TYPE_CHECKING:
-    from fwonline.optim.runs.run import Run
     from fwonline.optim.runs.summary import Sample
 
-__all__ = ["begin", "by_age", "check", "hold_all", "listed", "make_room", "restore", "state_of"]
+__all__ = ["Passes", "begin", "by_age", "check", "hold_all", "listed", "make_room", "restore", "state_of"]
 
 # Derivatives are larger than any that a sum can hold only beside values that are as much smaller.
 _LARGEST_DUAL = 1e300
 
 
-def begin(run: Run) -> None:
+def begin(run: typing.Any) -> None:
     """Hold nothing yet, with room for as many samples as the optimizer's ``memory``."""
     run.capacity = getattr(run.optimizer, "memory", None) or 1
     run.mem = Memory.empty(run.capacity)
@@ -29,7 +28,7 @@ def begin(run: Run) -> None:
     _renew_own(run, run.capacity)
 
 
-def _renew_own(run: Run, slots: int) -> None:
+def _renew_own(run: typing.Any, slots: int) -> None:
     """Numbers by sample and by entry of an algorithm's own, all 0."""
     sizes = {"sample": slots, "entry": run.mem.val.size}
     new = {name: np.zeros(sizes[kept.by]) for name, kept in run._kept.items() if kept.by in sizes}
@@ -38,13 +37,13 @@ def _renew_own(run: Run, slots: int) -> None:
     run._bind()
 
 
-def by_age(run: Run) -> np.ndarray:
+def by_age(run: typing.Any) -> np.ndarray:
     """The slots of the samples held, the oldest's first."""
     live, slots = run.s.live, run.mem.held.size
     return ((run.s.seen if live == slots else 0) + np.arange(live)) % max(slots, 1)
 
 
-def listed(run: Run) -> list[Sample]:
+def listed(run: typing.Any) -> list[Sample]:
     """The samples held, the oldest first."""
     mem = run.mem
     return [
@@ -53,7 +52,7 @@ def listed(run: Run) -> list[Sample]:
     ]
 
 
-def hold_all(run: Run, rows: Rows) -> None:
+def hold_all(run: typing.Any, rows: Rows) -> None:
     """Take a whole data set as the memory, without copying it."""
     n = len(rows.y)
     if run.draws.batch.size > n:
@@ -70,7 +69,7 @@ def hold_all(run: Run, rows: Rows) -> None:
     _renew_own(run, n)
 
 
-def make_room(run: Run, need: int) -> None:
+def make_room(run: typing.Any, need: int) -> None:
     """Write the live rows, oldest first, into a pool of at least twice their size."""
     held, live, slots = run.mem.held, run.s.live, by_age(run)
     start, length = held["start"][slots], held["length"][slots]
@@ -104,14 +103,14 @@ def make_room(run: Run, need: int) -> None:
 # --- saved, and from a file ---------------------------------------------------------------------------------------
 
 
-def state_of(run: Run) -> dict[str, typing.Any]:
+def state_of(run: typing.Any) -> dict[str, typing.Any]:
     """What is saved."""
     held = {name: run.mem.held[name].copy() for name in HELD.names or ()}
     pool = run.mem.idx, run.mem.val
     return {"capacity": run.capacity, "held": held, "pool": pool, "batch": run.draws.batch}
 
 
-def restore(run: Run, state: dict) -> None:
+def restore(run: typing.Any, state: dict) -> None:
     """Take up what was saved."""
     run.capacity = state["capacity"]
     columns = state["held"]
@@ -126,7 +125,7 @@ def restore(run: Run, state: dict) -> None:
     run._bind()
 
 
-def check(run: Run) -> None:
+def check(run: typing.Any) -> None:
     """See that each sample lies in the pool, after those that came before it, and is one of the features there are."""
     s, mem, slots = run.s, run.mem, run.mem.held.size
 
@@ -166,7 +165,7 @@ def check(run: Run) -> None:
     _loaded.require(run, "batch", bool(good), f"room for {least} slots")
 
 
-def _lie_in_order(run: Run) -> bool:
+def _lie_in_order(run: typing.Any) -> bool:
     """Whether the samples lie in the order in which they came, once around the end of the pool at most."""
     order = by_age(run)
     start = run.mem.held["start"][order]
@@ -174,3 +173,35 @@ def _lie_in_order(run: Run) -> bool:
     turns = np.flatnonzero(start[1:] < ends[:-1])
     is_line = not turns.size or (turns.size == 1 and start[turns[0] + 1] == 0 and ends[-1] < start[0])
     return bool(is_line and run.s.head == ends[-1])
+
+
+# --- passes, by runs that hold no samples -------------------------------------------------------------------------
+
+
+class Passes:
+    """A data set whose samples come in passes, each in an order of its own."""
+
+    def __init__(self, rows: Rows, rng: np.random.Generator):
+        self.rows, self.rng = rows, rng
+        self.order = np.empty(0, dtype=np.int64)
+
+    def play(self, run: typing.Any, samples: int) -> None:
+        """Let a run learn that many samples."""
+        while samples > 0:
+            if not self.order.size:
+                self.order = self.rng.permutation(len(self.rows.y))
+            now, self.order = self.order[:samples], self.order[samples:]
+            row, status = run.learn_rows(take(self.rows, now), 0, len(now))
+            if status != layout.OK:
+                raise ValueError(
+                    f"row {now[row]} of X: the derivative of {run.loss} there is not finite, or too large to be summed"
+                )
+            samples -= len(now)
+
+
+def take(rows: Rows, order: np.ndarray) -> Rows:
+    """The rows of a CSR matrix in another order."""
+    lengths = np.diff(rows.indptr)[order]
+    new = np.concatenate([[0], np.cumsum(lengths)])
+    where = np.repeat(rows.indptr[order] - new[:-1], lengths) + np.arange(new[-1])
+    return Rows.of(new, rows.idx[where], rows.val[where], rows.y[order])
