@@ -22,8 +22,9 @@ import typing
 import numpy as np
 
 from fwonline._kernels import coordinates, pairwise
+from fwonline._kernels.coordinates import BLOCK_SHIFT
 from fwonline._kernels.entry import call
-from fwonline._kernels.layout import L2, SIMPLEX, jit, part
+from fwonline._kernels.layout import L2, LINF, SIMPLEX, inner, jit, part
 from fwonline._kernels.memory import row_of
 from fwonline._kernels.state import Iterate, Row
 
@@ -128,10 +129,11 @@ def look_again(own, s, slot, x):
         terms[Z, c] = 0.0
         terms[MOVED, c] = own.bias[INTERCEPT, c] - own.anchors[slot, c]
         terms[SQUARE, c] = terms[MOVED, c] * terms[MOVED, c]
-    for k in range(x.start, x.stop):
+    step, classes = np.uint64(stride), np.uint64(s.classes)  # unsigned, so that loops vectorise
+    for k in range(np.uint64(x.start), np.uint64(x.stop)):
         value = x.val[k]
-        base = np.int64(x.idx[k]) * stride
-        for c in range(s.classes):
+        base = np.uint64(x.idx[k]) * step
+        for c in range(classes):
             w = scale * v[base + c]
             change = value * (w - at[k, c])
             terms[Z, c] += value * w
@@ -171,20 +173,24 @@ def contribute(own, s, problem, slot, target, largest):
 def add(own, s, region, x):
     """The changes of a look join the sums of all classes; ``at`` takes the iterate.
 
-    A non-zero that the noise outweighs goes to 0 at once, as in `pairwise.add`.
+    As `pairwise.add`, by loops over the classes that have no branch: what may be dropped, and bounds that must be
+    raised, are looked for in the rows where there are any.
     """
-    it = flat(own)
-    kind, scale, bend, penalty, pull = region.kind, s.w_scale, pairwise.stretch(s), s.penalty, s.pull
-    sums, at, terms = own.sums, own.at, own.scratch
-    for k in range(x.start, x.stop):
+    kind, scale, bend, penalty, radius = region.kind, s.w_scale, pairwise.stretch(s), s.penalty, region.p
+    pull = s.pull if kind == L2 else 0.0
+    sums, at, terms, u, v = own.sums, own.at, own.scratch, own.u, own.v
+    stride, classes = np.uint64(s.stride), np.uint64(s.classes)  # unsigned, so that loops vectorise
+    for k in range(np.uint64(x.start), np.uint64(x.stop)):
         value = x.val[k]
         if value == 0.0:
             continue  # an entry that says 0 is one that is absent
         square = value * value
-        base = np.int64(x.idx[k]) * s.stride
-        for c in range(s.classes):
+        base = np.uint64(x.idx[k]) * stride
+        drops = 0
+        top = 0.0
+        for c in range(classes):
             j = base + c
-            w = scale * own.v[j]
+            w = scale * v[j]
             r = sums[j, pairwise.SLOPE] + terms[SLOPE, c] * value
             q = sums[j, pairwise.SQUARES] + terms[SQUARES, c] * square
             curvature = sums[j, pairwise.CURVATURE] + (terms[NEW, c] - terms[OLD, c]) * square
@@ -194,16 +200,40 @@ def add(own, s, region, x):
             sums[j, pairwise.CURVATURE] = curvature
             sums[j, pairwise.ANCHOR] = b
             at[k, c] = w
-            error = penalty * math.sqrt(max(q, 0.0))
-            g = r + curvature * w - b
-            z, h = pairwise.free_aim(kind, w, g, curvature * bend, error, pull)
-            if w != 0.0 and h > 0.0 and z == 0.0:
+            h = curvature * bend
+            z = h * w - (r + curvature * w - b)
+            size = max(abs(z) - penalty * math.sqrt(max(q, 0.0)), 0.0)
+            is_curved = h > 0.0
+            h += pull
+            size = min(size, h * radius) if kind == LINF else size
+            key = abs(math.copysign(size, z) - h * w)
+            key = key * pairwise.ENTER if w == 0.0 else key
+            key = key if is_curved else 0.0
+            u[j] = -key
+            top = max(top, key)
+            drops += (w != 0.0) & (size == 0.0) & is_curved
+        at_row = np.int64(base)
+        first, last = at_row >> BLOCK_SHIFT, (at_row + s.classes - 1) >> BLOCK_SHIFT
+        if drops > 0 or top > own.bound[first] or top > own.bound[last] or last > first + 1:
+            settle(own, s, region, at_row, drops > 0)
+
+
+@inner
+def settle(own, s, region, base, drops):
+    """Bounds of a feature's keys; and non-zeros that the noise outweighs go to 0, as in `pairwise.add`."""
+    it = flat(own)
+    for j in range(base, base + s.classes):
+        w = s.w_scale * own.v[j]
+        if drops and w != 0.0:
+            h = own.sums[j, pairwise.CURVATURE] * pairwise.stretch(s)
+            error = pairwise.error_of(own, s, j)
+            z, h = pairwise.free_aim(region.kind, w, pairwise.slope(it, own, s, j), h, error, s.pull)
+            if h > 0.0 and z == 0.0:
                 pairwise.set_weight(it, own, s, region, j, 0.0)
-                s.size -= pairwise.size_of(kind, w)
-                w = 0.0
-                g = r - b
-                z, h = pairwise.free_aim(kind, w, g, curvature * bend, error, pull)
-            pairwise.set_key(it, region, j, w, g, z, h)
+                s.size -= pairwise.size_of(region.kind, w)
+                pairwise.renew_key(it, own, s, region, j)
+        if -own.u[j] > own.bound[j >> BLOCK_SHIFT]:
+            coordinates.raise_bounds(it, j, -own.u[j])
 
 
 @part

@@ -6,6 +6,7 @@ import dataclasses
 import typing
 
 from tools.bench import (
+    classes,
     completion,
     covariance,
     curves,
@@ -47,6 +48,7 @@ GROUPS = {
     "curves": Group("suboptimality against gradients on the tasks of Negiar et al.", curves.run),
     "progressive": Group("loss over one pass in l1 balls, beside the best fixed point and the peers", progressive.run),
     "learning": Group("the default's loss over one pass, beside projected gradients tuned in hindsight", learning.run),
+    "classes": Group("many classes over one pass, beside one model a class and river's softmax", classes.run),
     "gap": Group("the Gap monitor's upper estimate, beside the exact gap", gap.run),
     "softmax": Group("SVRF on Fashion-MNIST, beside its two matrix products in numpy", softmax.run),
     "covariance": Group("a covariance step, beside numpy, memory and river", covariance.run),
