@@ -8,6 +8,7 @@ import pytest
 from river import optim as river_optim
 from scipy import sparse
 from support import catalogue
+from support.kernels import entered
 
 from fwonline import linear_model, optim, sets
 from fwonline._kernels import coordinates
@@ -168,7 +169,7 @@ def test_a_sum_is_correctly_rounded_in_any_order_with_and_without_zeros():
         order = rng.permutation(idx.size)
         padded = np.insert(val, 1, 0.0), np.insert(idx, 1, 7)
         assert dot(v, idx, val) == dot(v, idx[order], val[order]) == dot(v, padded[1], padded[0]) == expected
-        assert coordinates.stepwise_dot(v, idx[order], val[order], 0, idx.size) == expected
+        assert entered(coordinates.stepwise_dot)(v, idx[order], val[order], 0, idx.size) == expected
 
 
 @pytest.mark.parametrize(
@@ -188,5 +189,5 @@ def test_a_sum_of_extreme_products_shows_no_order(values, expected):
     idx = np.arange(val.size, dtype=np.uint32)
     rng = np.random.default_rng(0)
     orders = [np.arange(val.size), *(rng.permutation(val.size) for _ in range(10))]
-    for sum_of in (dot, lambda v, idx, val: coordinates.stepwise_dot(v, idx, val, 0, idx.size)):
+    for sum_of in (dot, lambda v, idx, val: entered(coordinates.stepwise_dot)(v, idx, val, 0, idx.size)):
         assert {sum_of(np.ones(8), idx, val[order]) for order in orders} == {expected}
