@@ -9,10 +9,13 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels.layout import fast_jit
+from fwonline._kernels.layout import fast_jit, fast_part
 
-__all__ = ["FACTS", "Clear", "Sample", "combine_clear", "enter", "overlaps"]
+__all__ = ["FACTS", "LARGEST_FACT", "OFF_SCALE", "Clear", "Sample", "combine_clear", "enter", "overlaps"]
 
+# Where a fading stream becomes constant its trace falls to nothing, and in units of it what is known from before has no
+# end: more than samples can lead to otherwise is cut off, and an X of such a squared norm is not looked at.
+LARGEST_FACT, OFF_SCALE = 1e60, 1e24
 # What is known, in units of the trace of M; y are the samples' deviations.
 FACTS = np.dtype(
     [
@@ -91,6 +94,11 @@ def overlaps(x, m, n, unit, v, image):
     return form, product, of_x, of_m, trace
 
 
+@fast_part
+def _bounded(value):
+    return min(max(value, -LARGEST_FACT), LARGEST_FACT)
+
+
 @fast_jit
 def enter(facts, third, x, m, n, sample, deviation, work):
     """Take in a sample's deviation before M does; `third` is the mean of ||y||^2 y, `work` has room for two vectors."""
@@ -112,14 +120,14 @@ def enter(facts, third, x, m, n, sample, deviation, work):
     for j in range(n):
         y[j] = unit * deviation[j]
         square += y[j] * y[j]
-    form, product, _, of_m, _ = overlaps(x, m, n, 1.0 / trace, y, image)
+    form, product, of_x, of_m, _ = overlaps(x, m, n, 1.0 / trace, y, image)
     along = 0.0
     skew = 0.0
     for j in range(n):
-        third[j] *= old**1.5
+        third[j] = _bounded(old**1.5 * third[j])
         along += y[j] * image[j]
         skew += y[j] * third[j]
-    if product > 0.0 and s.spread < 1.0:
+    if product > 0.0 and s.spread < 1.0 and of_x < OFF_SCALE:
         # deviations from the mean so far vary more than those from the truth
         noise = 1.0 + s.spread if centre else 1.0
         a = (product - form / noise) / s.spread
@@ -140,8 +148,13 @@ def enter(facts, third, x, m, n, sample, deviation, work):
             before = third[j] - share * (old + moved) * y[j] - 2.0 * share * image[j]
             third[j] = keep * before + share * keep**3 * square * y[j]
         square *= keep * keep
-    s.fourth = keep * s.fourth + share * square**2
-    s.eighth = keep * s.eighth + share * square**4
+    s.fourth = _bounded(keep * s.fourth + share * square**2)
+    s.eighth = _bounded(keep * s.eighth + share * square**4)
+    s.of_x = _bounded(s.of_x)
+    s.of_m = _bounded(s.of_m)
+    s.square_x = _bounded(s.square_x)
+    s.product = _bounded(s.product)
+    s.square_m = _bounded(s.square_m)
     s.spread = keep * keep * s.spread + share * share
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from fwonline import _loaded
 from fwonline._kernels import evidence, symmetric
 from fwonline._kernels.entry import Direct
+from fwonline._kernels.evidence import LARGEST_FACT
 from fwonline._room import longer
 
 if typing.TYPE_CHECKING:
@@ -115,13 +116,16 @@ class Evidence:
         y, image = state.space.basis[0], state.space.image
         y[:] = 0.0
         _, product, of_x, of_m, trace = _overlaps(state.dtype_name, state.x, state.m, n, 1.0 / facts.trace, y, image)
+        is_known = facts.seen > 0.0 and product > 0.0 and of_x < evidence.OFF_SCALE
+        if not is_known:
+            product = of_x = trace = 0.0
         noise = max(facts.fourth - of_m, 0.0)
         error = math.sqrt(max(facts.eighth - facts.fourth**2, 0.0) * q)
         noise = max(noise - _OF_V * error, min(noise, 1.0 + of_m))
         # Of <A, C> with A the moment, the ball's estimate and the identity; A is compared with all three.
         aims = [of_m - q * noise / (1.0 - q), 0.0, (1.0 - q * (noise + of_m)) / (1.0 - q) / n]
         gram = np.array([[of_m, product, 1.0 / n], [product, of_x, trace / n], [1.0 / n, trace / n, 1.0 / n]])
-        if not (facts.seen and product > 0.0):
+        if not is_known:
             return _best(gram, np.array(aims), (0, 2))
         slope = product / of_m
         variance = facts.square_x - 2.0 * slope * facts.product + slope**2 * facts.square_m
@@ -151,6 +155,8 @@ class Evidence:
             square = float(d @ d)
             sums["fourth"] += share * (4.0 * float(d @ (image - third)) + square * (2.0 * old + square))
             self.third[: whole.n] += share * (third - (old + square) * d - 2.0 * image)
+        sums = {name: min(max(value, -LARGEST_FACT), LARGEST_FACT) for name, value in sums.items()}
+        np.clip(self.third, -LARGEST_FACT, LARGEST_FACT, out=self.third)
         self.facts = Facts(**sums)._replace(trace=unit)
 
     def __getstate__(self) -> dict:
@@ -158,21 +164,29 @@ class Evidence:
 
     def __setstate__(self, state: dict) -> None:
         Evidence.__init__(self)
-        self.third = state["third"]
-        facts = state["scalars"]
-        is_whole = type(facts) is tuple and len(facts) == len(Facts._fields)
-        if not is_whole or not all(type(value) is float and math.isfinite(value) for value in facts):
+        self.third, facts = typing.cast("NDArray[np.float64]", state.get("third")), state.get("scalars")
+        if not (
+            type(facts) is tuple
+            and len(facts) == len(Facts._fields)
+            and all(type(value) is float and math.isfinite(value) for value in facts)
+        ):
             _loaded.fail(self, "scalars", f"{len(Facts._fields)} finite numbers")
         self.facts = Facts(*facts)
 
-    def check_loaded(self, capacity: int, n: int) -> None:
-        """See that samples can lead here."""
-        third = _loaded.array(self, "third", np.float64, (capacity,))
-        _loaded.require(self, "third", not third[n:].any(), "zeros where there is no feature yet")
-        facts = self.facts
-        is_good = 0.0 <= facts.spread <= 1.0 + 1e-9 and 0.0 <= facts.uncertainty <= 1.0 + 1e-9
-        squares = facts.trace, facts.fourth, facts.eighth, facts.seen, facts.square_x, facts.square_m
-        _loaded.require(self, "scalars", is_good and min(squares) >= 0.0, "numbers that samples can lead to")
+    def check_loaded(self, state: State, tiny: float) -> None:
+        """See that samples can lead here; a trace of at most `tiny` counts as none."""
+        third = _loaded.array(self, "third", np.float64, (state.mean.size,), least=-LARGEST_FACT, most=LARGEST_FACT)
+        _loaded.require(self, "third", not third[state.n :].any(), "zeros where there is no feature yet")
+        facts, trace = self.facts, state.second_moment_trace
+        squares = facts.fourth, facts.eighth, facts.seen, facts.square_x, facts.square_m
+        is_good = max(map(abs, facts[1:])) <= LARGEST_FACT and min(squares) >= 0.0
+        is_good &= 0.0 < facts.spread <= 1.0 + 1e-9 and 0.0 < facts.uncertainty <= 1.0 + 1e-9
+        _loaded.require(self, "scalars", is_good, "numbers that samples can lead to")
+        # where a fading stream has become constant, the unit is that of before
+        is_unit = abs(facts.trace - trace) <= 1e-6 * trace if trace > tiny else 0.0 <= facts.trace <= 1e16 * tiny
+        _loaded.require(self, "scalars", is_unit, "the trace of the second moment as a unit")
+        largest = float(np.abs(state.m).max(initial=0.0))
+        _loaded.require(state, "m", largest <= 1.01 * max(trace, 1e16 * tiny), "no entry above the trace")
 
 
 def _best(gram: NDArray[np.float64], aims: NDArray[np.float64], of: tuple[int, ...]) -> Mixture:

@@ -67,7 +67,7 @@ class Method:
     def next_step(self, state: State) -> int:
         """Return the number of the next step; it stays where the step is as long as the memory of a fading stream."""
         k = state.steps + 1
-        return k if self.fading == 0.0 else min(k, math.ceil(2.0 / self.fading))
+        return k if self.fading * k <= 2.0 else math.ceil(2.0 / self.fading)
 
     def _share(self, state: State) -> float:
         """The weight of the last sample among all."""

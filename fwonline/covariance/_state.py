@@ -197,8 +197,6 @@ class State(WithScratch):
             _loaded.require(self, name, not entries[used.stop :].any(), "zeros where there is no feature yet")
             if name != "y":
                 _loaded.require(self, name, (np.abs(entries[used]) <= most).all(), f"values of at most {most:g}")
-        if self.evidence is not None:
-            _loaded.instance(self, "evidence", Evidence).check_loaded(self.mean.size, n)
         _loaded.array(self, "mean", np.float64, (None,), least=-1.001 * largest, most=1.001 * largest)
         _loaded.require(self, "mean", not self.mean[n:].any(), "zeros where there is no feature yet")
         rounding = 1e-4 if self.dtype_name == "float32" else 1e-9
@@ -214,3 +212,5 @@ class State(WithScratch):
         _loaded.require(self, "l1", is_total, "the sum of the entries of x")
         for name in ("gap", "lmo_error"):
             _loaded.real(self, name, nan=True, inf=True)
+        if self.evidence is not None:
+            _loaded.instance(self, "evidence", Evidence).check_loaded(self, TINY[self.dtype_name])

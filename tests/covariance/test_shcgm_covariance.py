@@ -221,6 +221,13 @@ def test_a_fading_factor_follows_a_drift():
     assert relative_error(fading.to_numpy(), truth) < 0.3 * relative_error(steady.to_numpy(), truth)
 
 
+def test_a_fading_factor_may_be_so_small_that_it_has_no_inverse():
+    model, steady = SHCGMCovariance(fading_factor=5e-324, seed=0), SHCGMCovariance(seed=0)
+    for one in (model, steady):
+        one.learn_arrays(blocks(10, 20)[0])
+    np.testing.assert_array_equal(model.to_numpy(), steady.to_numpy())
+
+
 # --- what holds at every sample ---
 
 
@@ -572,6 +579,7 @@ DAMAGES = {
     },
     "a fact that is no number": lambda model: set_fact(model, fourth=math.nan),
     "a negative fourth moment": lambda model: set_fact(model, fourth=-1.0),
+    "another unit": lambda model: set_fact(model, trace=1e90),
     "weights of samples that sum to more than 1": lambda model: set_fact(model, spread=1.5),
     "no third moment": lambda model: setattr(model._state.evidence, "third", np.zeros(2)),
     "x not semidefinite": set_x(1, 50.0),

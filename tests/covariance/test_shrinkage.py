@@ -186,6 +186,23 @@ def test_equal_samples_have_no_covariance():
     assert sum(model.weights.values()) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("fading", [0.3, 0.9])
+def test_a_fading_stream_that_becomes_constant_is_learned_and_saved(fading):
+    model = SHCGMCovariance(fading_factor=fading, seed=0)
+    model.learn_arrays(normal(toeplitz(6), 20, 0))
+    for _ in range(40):
+        model.learn_arrays(np.ones((50, 6)))
+        x = model.to_numpy()
+        assert np.isfinite(x).all()
+        assert np.linalg.eigvalsh(x)[0] >= -1e-9 * np.trace(x)
+        model = codec.loads(codec.dumps(model))
+    samples = normal(toeplitz(6), 20, 1)
+    model.learn_arrays(samples)
+    assert np.isfinite(model.to_numpy()).all()
+    assert sum(model.weights.values()) == pytest.approx(1.0)
+    assert model.to_numpy().trace() > 0.1
+
+
 # --- the floor ---
 
 

@@ -348,6 +348,7 @@ def _parts() -> dict[str, Part]:
         "vertex": {"rank": 1, "fading_factor": 0.05, "batch_size": 4, "l1_fraction": 0.9},
         "momentum": {"method": "shcgm", "trace": 5.0, "l1": 8.0, "center": False, "missing": "mean"},
         "new": {"n": 0},
+        "free": {"floor": 0.1},
     }.items():
         found[f"covariance/{name}"] = (
             functools.partial(_covariance, **settings),
