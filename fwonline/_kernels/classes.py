@@ -34,6 +34,8 @@ HOLD = 0.25
 LEAST = 1e-16
 
 
+# Samples after which a rise of the losses is looked for among so many, and its size in standard errors.
+LOOK, RECENT, EVIDENCE = 32, 4096, 4.0
 # Rows of ``scratch``.
 Z, P, SHOWN, MOVED, SQUARE, SLOPE, SQUARES, NEW, OLD = range(9)
 # Rows of ``bias``.
@@ -56,7 +58,42 @@ class Matrix(typing.NamedTuple):
     curves: np.ndarray  # h_ic
     anchors: np.ndarray  # of each sample held, the intercepts when last looked at
     bias: np.ndarray  # the intercepts, and three sums of each
+    recent: np.ndarray  # the last losses
     scratch: np.ndarray  # by classes: scores, probabilities, scores as predicted; the terms of a look's changes
+
+
+@jit
+def since_rise(recent, seen, first, usual):
+    """Samples since the losses rose, at a multiple of ``LOOK``; 0 where they have not, beyond doubt.
+
+    Of all splits of the last losses since sample ``first`` the one of the largest difference of means, in standard
+    errors. A loss counts as itself over itself plus the usual one, a number from 0 to 1.
+    """
+    count = min(seen - first, recent.size) // LOOK * LOOK
+    if count < 2 * LOOK or not usual > 0.0:
+        return 0
+    total = squares = 0.0
+    for age in range(count):
+        x = recent[(seen - 1 - age) % recent.size]
+        x /= x + usual
+        total += x
+        squares += x * x
+    most, split = EVIDENCE, 0
+    new = new_squares = 0.0
+    for age in range(count - LOOK):
+        x = recent[(seen - 1 - age) % recent.size]
+        x /= x + usual
+        new += x
+        new_squares += x * x
+        n = age + 1
+        if n % LOOK == 0:
+            rest = count - n
+            mean, before = new / n, (total - new) / rest
+            error = (new_squares / n - mean * mean) / n + ((squares - new_squares) / rest - before * before) / rest
+            if mean - before > most * math.sqrt(max(error, 1e-12)):
+                most = (mean - before) / math.sqrt(max(error, 1e-12))
+                split = n
+    return split
 
 
 @part

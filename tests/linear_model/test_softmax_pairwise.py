@@ -9,10 +9,12 @@ from scipy import sparse
 from support.classes_oracle import ClassesOracle
 
 from fwonline import optim, sets
+from fwonline._kernels import classes
 from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWSoftmax
 from fwonline.monitors import Feasibility, Gap
+from fwonline.optim.online import pairwise_classes
 
 pytestmark = pytest.mark.numerics
 SETS = {"none": None, "l1": sets.L1Ball(3.0), "l2": sets.L2Ball(1.0), "linf": sets.LInfBall(0.5)}
@@ -58,6 +60,59 @@ def test_equals_the_literal_algorithm(radius, intercept):
     assert model.cumulative_loss == pytest.approx(literal.loss)
     assert model.n_features == 5
     assert radius is None or np.abs(literal.W).sum() == pytest.approx(radius)
+
+
+def test_forgetting_equals_the_literal_algorithm():
+    X, y = data(n=50, density=0.7)
+    order = list(dict.fromkeys(y.tolist()))
+    model = FWSoftmax(None, optim.StochasticPairwiseFW(memory=20, steps_per_sample=3), seed=4)
+    literal = ClassesOracle(5, 3, math.inf, 20, 3, 0.3, 4)
+    for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
+        model.learn_arrays(x[None], [label])
+        literal.learn(x, order.index(label))
+        if i == 30:
+            pairwise_classes.forget(model._run.view, 12)
+            literal.forget(12)
+    np.testing.assert_allclose(model._run.weights, literal.W.T, atol=1e-9)
+    np.testing.assert_allclose(list(model.intercept_.values()), literal.b, atol=1e-9)
+
+
+@pytest.mark.parametrize("rise", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("seen", "first"), [(640, 0), (5000, 300), (5000, 4700), (5000, 4960)])
+def test_a_rise_of_the_losses_is_dated_as_by_its_definition(seen, first, rise):
+    losses = np.random.default_rng(seen).gamma(0.5, size=seen)
+    losses[-96:] += rise
+    recent = np.zeros(classes.RECENT)
+    recent[np.arange(seen) % recent.size] = losses if seen < recent.size else 0.0
+    if seen > recent.size:
+        recent[np.arange(seen - recent.size, seen) % recent.size] = losses[-recent.size :]
+    count = min(seen - first, recent.size) // 32 * 32
+    x = (losses / (losses + 0.7))[::-1][:count]
+    found = [(0.0, 0)]
+    for n in range(32, count, 32):
+        error = math.sqrt(x[:n].var() / n + x[n:].var() / (count - n))
+        found.append(((x[:n].mean() - x[n:].mean()) / error, n))
+    z, split = max(found)
+    assert classes.since_rise(recent, seen, first, 0.7) == (split if z > 4.0 else 0)
+
+
+def test_a_stream_that_changes_is_learned_anew():
+    X, y = data(n=1600, d=8, k=4)
+    for start in (500, 1100):
+        y[start:] = (y[start:] + 1) % 4
+    model, right = FWSoftmax(seed=1), []
+    for i, (x, label) in enumerate(zip(samples(X), y.tolist(), strict=True)):
+        right.append(model.predict_one(x) == label)
+        model.learn_one(x, label)
+        if i == 1120:
+            model = codec.loads(codec.dumps(model))
+    usual = np.mean(right[300:500])
+    assert np.mean(right[800:1100]) > usual - 0.1
+    assert np.mean(right[1400:]) > usual - 0.1
+    arrays = FWSoftmax(seed=1)
+    arrays.learn_arrays(X, y)
+    assert arrays.weights == model.weights
+    assert arrays._run.s.forgotten > 1000
 
 
 @pytest.mark.parametrize("check", list(checks.yield_checks(FWSoftmax())), ids=lambda c: getattr(c, "__name__", str(c)))

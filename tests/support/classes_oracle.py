@@ -118,3 +118,12 @@ class ClassesOracle:
                 self.look(self.samples[-1 - int(next(self.noise) * min(len(self.samples), self.memory))])
             for _ in range(self.known):
                 self.step()
+
+    def forget(self, keep):
+        """What came before the last samples counts no longer; these are seen anew, the newest first."""
+        self.samples = self.samples[-keep:]
+        self.keys[:] = 0.0
+        for s in self.samples:
+            s.alpha[:] = s.h[:] = 0.0
+        for s in reversed(self.samples):
+            self.look(s)

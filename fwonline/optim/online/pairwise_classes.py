@@ -14,7 +14,7 @@ from fwonline._kernels.coordinates import bound_sizes
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import BAD_VALUE, GENERIC, L1, L2, LARGEST, LINF, NEED_POOL, OK, jit, part
 from fwonline._kernels.state import Look, Memory, Row, Rows
-from fwonline.optim.online.stochastic_pairwise import BUDGET, MOST, draw, looks
+from fwonline.optim.online.stochastic_pairwise import BUDGET, MOST, draw, looks, slot_of
 from fwonline.optim.problem.data import as_rows, rows_of
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.score_loss import Softmax
@@ -74,10 +74,11 @@ def enter(run, x, target, largest):
     seen = Look(OK, float(target), z, z, 0.0, loss, largest)
     memory.store(mem, s, slot, x.start, x, seen)
     memory.play(s, seen)
+    own.recent[(s.seen - 1) % own.recent.size] = loss
     classes.add(own, s, run.problem.region, x)
     classes.fit_intercepts(own, s, slot)
     s.n_gradients += 1
-    s.u_scale = 1.0 / s.seen
+    s.u_scale = 1.0 / (s.seen - s.forgotten)
 
 
 @part
@@ -126,6 +127,26 @@ def learn(bound, bound_rows, first, last):
     return OK
 
 
+@jit
+def forget(run, keep):
+    """The sums hold the last ``keep`` samples alone, as the present iterate sees them."""
+    own, s = run.own, run.state[0]
+    s.forgotten = s.seen - keep
+    s.u_scale = 1.0 / keep
+    for j in range(s.d * s.stride):
+        own.u[j] = 0.0
+        for column in range(4):
+            own.sums[j, column] = 0.0
+    for c in range(s.stride):
+        for row in range(1, 4):
+            own.bias[row, c] = 0.0
+        for slot in range(run.mem.held.size):
+            own.alphas[slot, c] = own.curves[slot, c] = 0.0
+    classes.rebuild(own, run.state)
+    for age in range(keep):
+        renew(run, slot_of(s, age, run.mem.held.size))
+
+
 def _arrays(entries: int, stride: int, mem: Memory) -> classes.Matrix:
     """Arrays for so many entries of the matrix, and for the samples of a memory."""
     blocks, groups = bound_sizes(entries)
@@ -144,6 +165,7 @@ def _arrays(entries: int, stride: int, mem: Memory) -> classes.Matrix:
         curves=np.zeros(samples),
         anchors=np.zeros(samples),
         bias=np.zeros((4, stride)),
+        recent=np.zeros(classes.RECENT),
         scratch=np.zeros((9, stride)),
     )
 
@@ -165,6 +187,8 @@ class PairwiseClassesRun(Run):
 
     def __init__(self, optimizer, constraint, loss, seed=None, fit_intercept=False):
         super().__init__(optimizer, sets.L1Ball(FREE) if constraint is None else constraint, loss, seed, fit_intercept)
+        if getattr(optimizer, "detector", None) is not None:
+            raise ValueError("detector must be None for a softmax, which looks at its losses by a test of its own")
         if self.region.kind not in _KINDS:
             raise ValueError(
                 f"{type(optimizer).__name__} moves entries of a matrix, which {self.constraint} does not have; "
@@ -228,7 +252,7 @@ class PairwiseClassesRun(Run):
         for name in ("at", "alphas", "curves", "anchors", "bias"):
             getattr(new, name)[:, :before] = getattr(old, name)
         listed = old.active[: s.nonzeros]
-        self.own, s.stride = new, stride
+        self.own, s.stride = new._replace(recent=old.recent), stride
         self._list(listed // before * stride + listed % before)
 
     def _list(self, entries: NDArray) -> None:
@@ -290,11 +314,28 @@ class PairwiseClassesRun(Run):
 
     def learn_buffered(self, n: int, y: float) -> int:
         self._reserve_classes(int(y) + 1)
-        return super().learn_buffered(n, y)
+        before = self.s.seen
+        status = super().learn_buffered(n, y)
+        self._watch(before)
+        return status
 
     def learn_rows(self, rows: Rows, first: int, last: int) -> tuple[int, int]:
         self._reserve_classes(int(rows.y[first:last].max(initial=-1.0)) + 1)
-        return super().learn_rows(rows, first, last)
+        row, status = first, OK
+        while row < last and status == OK:
+            before = self.s.seen
+            stop = min(last, row + classes.LOOK - before % classes.LOOK)
+            row, status = super().learn_rows(rows, row, stop)
+            self._watch(before)
+        return row, status
+
+    def _watch(self, before: int) -> None:
+        """Where the losses have risen, let the sums hold the samples since alone."""
+        s = self.s
+        if s.seen == before or s.seen % classes.LOOK:
+            return
+        if keep := classes.since_rise(self.own.recent, s.seen, s.forgotten, s.loss_sum / s.seen):
+            forget(self.view, min(keep, s.live))
 
     def scores(self, indptr: NDArray, idx: NDArray, val: NDArray) -> Array:
         """The score of each class for each row, shape (rows, k): no order of the entries shows in it."""
@@ -395,6 +436,7 @@ class PairwiseClassesRun(Run):
         arrays = {name: np.ascontiguousarray(array[slots, : self.k]) for name, array in by_sample.items()}
         arrays["quadratic_model"] = np.ascontiguousarray(self._known(self.own.sums))
         rest = [state, self._known(self.own.v).tolist(), self._known(self.own.u).tolist(), self.it.rank[:d]]
+        arrays["recent_losses"] = self.own.recent.copy()
         rest += [self.own.bias[:, : self.k].tolist(), self.own.anchors[slots, : self.k].tolist()]
         return samples.listed(self), arrays, rest
 
@@ -406,7 +448,7 @@ class PairwiseClassesRun(Run):
         state["listed"] = listed // s.stride * self.k + listed % s.stride
         matrix = {name: np.ascontiguousarray(self._known(getattr(own, name))) for name in _MATRIX}
         by_class = {name: np.ascontiguousarray(getattr(own, name)[:, : self.k]) for name in _BY_CLASS}
-        state["matrix"] = {**matrix, **by_class}
+        state["matrix"] = {**matrix, **by_class, "recent": own.recent}
         return state
 
     def _restore(self, state: dict) -> None:
@@ -421,6 +463,7 @@ class PairwiseClassesRun(Run):
             self._known(getattr(own, name))[...] = _checked(matrix[name], (s.d, k, *tail))
         for name in _BY_CLASS:
             getattr(own, name)[:, :k] = _checked(matrix[name], (rows.get(name, held), k))
+        own.recent[:] = _checked(matrix["recent"], own.recent.shape)
         self._rows(own.rank)[...] = self.it.rank[: s.d, None]
         if listed.size and not (listed.min() >= 0 and listed.max() < s.d * k):
             raise ValueError("entries that the matrix does not have")
@@ -432,7 +475,9 @@ class PairwiseClassesRun(Run):
         s, own = self.s, self.own
         checks.bounded(self, "rotor", 0, max(0, s.nonzeros))
         checks.bounded(self, "since", 0, max(classes.pairwise.PERIOD, s.nonzeros))
-        for name in (*_MATRIX, *_BY_CLASS):
+        checks.bounded(self, "forgotten", 0, s.seen)
+        _loaded.require(self, "recent", bool((own.recent >= 0.0).all()), "losses >= 0")
+        for name in (*_MATRIX, *_BY_CLASS, "recent"):
             good = (np.abs(getattr(own, name)) <= checks.HUGE).all()
             _loaded.require(self, name, bool(good), f"numbers of at most {checks.HUGE:g}")
         _loaded.require(self, "curves", bool((own.curves >= 0.0).all()), "curvatures >= 0")
