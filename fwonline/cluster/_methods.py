@@ -8,8 +8,9 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels import lanczos, partition
+from fwonline._kernels import lanczos
 from fwonline._kernels.entry import Direct
+from fwonline.cluster import _partition as partition
 from fwonline.optim.schedules import EXACT, STOCHASTIC, Homotopy, momentum
 
 if typing.TYPE_CHECKING:

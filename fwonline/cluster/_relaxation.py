@@ -8,10 +8,11 @@ import typing
 import numpy as np
 
 from fwonline import _loaded
-from fwonline._kernels import partition, symmetric
+from fwonline._kernels import symmetric
 from fwonline._kernels.lanczos import Space
 from fwonline._kernels.layout import LARGEST
 from fwonline._room import WithScratch, check_room, longer, wider
+from fwonline.cluster import _partition as partition
 from fwonline.cluster._rounding import squares
 
 if typing.TYPE_CHECKING:

@@ -24,25 +24,25 @@ import typing
 import numpy as np
 
 from fwonline import _loaded
-from fwonline._kernels import evidence, symmetric
+from fwonline._kernels import symmetric
 from fwonline._kernels.entry import Direct
-from fwonline._kernels.evidence import LARGEST_FACT
 from fwonline._room import longer
+from fwonline.covariance import _passes
+from fwonline.covariance._passes import LARGEST_FACT
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from fwonline.covariance._merging import Part
-    from fwonline.covariance._state import State
+    from fwonline._kernels.lanczos import Space
 
 __all__ = ["BALL_ONLY", "MOMENT_ONLY", "Evidence", "Mixture"]
 
 # How many standard errors V is taken smaller, and K larger.
 _OF_V, _OF_K = 0.5, 3.0
 
-_overlaps, _enter = Direct(evidence.overlaps), Direct(evidence.enter)
+_overlaps, _enter = Direct(_passes.overlaps), Direct(_passes.enter)
 
 
 class Mixture(typing.NamedTuple):
@@ -60,7 +60,7 @@ _POWERS = {"fourth": 2, "eighth": 4, "of_x": 2, "of_m": 2, "square_x": 4, "produ
 
 
 class Facts(typing.NamedTuple):
-    """The scalars of :data:`fwonline._kernels.evidence.FACTS`, by name."""
+    """The scalars of :data:`fwonline.covariance._passes.FACTS`, by name."""
 
     trace: float
     spread: float
@@ -75,11 +75,25 @@ class Facts(typing.NamedTuple):
     square_m: float
 
 
+class Held(typing.Protocol):
+    """What of a :class:`~fwonline.covariance._state.State` the evidence reads."""
+
+    dtype_name: str
+    n: int
+    x: NDArray[np.floating]
+    m: NDArray[np.floating]
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+    second_moment_trace: float
+    space: Space
+    evidence: Evidence | None
+
+
 class Evidence:
     """Moments of the deviations, and overlaps of M and X with samples that these did not know yet."""
 
     def __init__(self) -> None:
-        self._record = np.zeros(1, evidence.FACTS)
+        self._record = np.zeros(1, _passes.FACTS)
         self.facts = Facts(*[0.0] * len(Facts._fields))._replace(spread=1.0, uncertainty=1.0)
         self.third = np.zeros(0)
 
@@ -96,9 +110,9 @@ class Evidence:
         """Make room for so many features."""
         self.third = longer(self.third, capacity)
 
-    def enter(self, state: State, share: float, fading: float, centre: bool) -> None:
+    def enter(self, state: Held, share: float, fading: float, centre: bool) -> None:
         """Take in the sample whose deviation and trace are in the state, before M does."""
-        sample = evidence.Sample(state.second_moment_trace, share, fading, centre)
+        sample = _passes.Sample(state.second_moment_trace, share, fading, centre)
         work = state.space.basis[0], state.space.image
         _enter(state.dtype_name, self._record, self.third, state.x, state.m, state.n, sample, state.deviation, work)
 
@@ -107,7 +121,7 @@ class Evidence:
         s = self._record[0]
         s["spread"] = (1.0 - share) ** 2 * s["spread"] + share**2
 
-    def mixture(self, state: State) -> Mixture:
+    def mixture(self, state: Held) -> Mixture:
         """Return the weights with which the mixture is nearest to the true covariance, as far as the stream shows."""
         n, facts = state.n, self.facts
         q = facts.spread
@@ -116,7 +130,7 @@ class Evidence:
         y, image = state.space.basis[0], state.space.image
         y[:] = 0.0
         _, product, of_x, of_m, trace = _overlaps(state.dtype_name, state.x, state.m, n, 1.0 / facts.trace, y, image)
-        is_known = facts.seen > 0.0 and product > 0.0 and of_x < evidence.OFF_SCALE
+        is_known = facts.seen > 0.0 and product > 0.0 and of_x < _passes.OFF_SCALE
         if not is_known:
             product = of_x = trace = 0.0
         noise = max(facts.fourth - of_m, 0.0)
@@ -134,7 +148,9 @@ class Evidence:
         aims[1] = product - q * min(max(taken, 0.0), slope * noise)
         return _best(gram, np.array(aims), (0, 1, 2))
 
-    def pool(self, whole: State, parts: Sequence[Part], moves: NDArray[np.float64]) -> None:
+    def pool(
+        self, whole: Held, parts: Sequence[tuple[Held, float, NDArray[np.intp]]], moves: NDArray[np.float64]
+    ) -> None:
         """Become that of all parts, of each of which the mean moves by a row of `moves`."""
         unit = whole.second_moment_trace
         sums = dict.fromkeys(Facts._fields, 0.0)
@@ -173,7 +189,7 @@ class Evidence:
             _loaded.fail(self, "scalars", f"{len(Facts._fields)} finite numbers")
         self.facts = Facts(*facts)
 
-    def check_loaded(self, state: State, tiny: float) -> None:
+    def check_loaded(self, state: Held, tiny: float) -> None:
         """See that samples can lead here; a trace of at most `tiny` counts as none."""
         third = _loaded.array(self, "third", np.float64, (state.mean.size,), least=-LARGEST_FACT, most=LARGEST_FACT)
         _loaded.require(self, "third", not third[state.n :].any(), "zeros where there is no feature yet")

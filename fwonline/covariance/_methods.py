@@ -14,8 +14,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from fwonline import sets
-from fwonline._kernels import evidence, lanczos, symmetric
+from fwonline._kernels import lanczos, symmetric
 from fwonline._kernels.entry import Direct
+from fwonline.covariance import _passes
 from fwonline.covariance._state import TINY
 from fwonline.optim.schedules import EXACT, STOCHASTIC, Homotopy, momentum
 
@@ -38,7 +39,7 @@ _CLEAR = 2.9
 
 # Of one kind of arguments for each dtype.
 _combine, _lowest, _krylov = Direct(symmetric.combine), Direct(lanczos.lowest), Direct(lanczos.krylov)
-_combine_clear = Direct(evidence.combine_clear)
+_combine_clear = Direct(_passes.combine_clear)
 
 
 @dataclasses.dataclass
@@ -123,7 +124,7 @@ class Method:
         dtype, n, image = state.dtype_name, state.n, state.space.image
         if state.evidence is None:
             return _combine(dtype, state.g, state.x, state.m, shifted, n, weights, start, image)
-        clear = evidence.Clear(weights.of_x, weights.of_m, _CLEAR * math.sqrt(self._share(state)))
+        clear = _passes.Clear(weights.of_x, weights.of_m, _CLEAR * math.sqrt(self._share(state)))
         return _combine_clear(dtype, state.g, state.x, state.m, n, clear, state.terms[0], start, image)
 
     def _step_to_vertex(

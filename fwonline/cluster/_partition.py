@@ -1,6 +1,6 @@
 """Passes over the packed triangle of a matrix that is to become a partition: entries >= 0, rows that sum to 1.
 
-Packed as in `symmetric`, whose eigenvector these passes feed.
+Packed as in :mod:`fwonline._kernels.symmetric`; :mod:`fwonline._kernels.lanczos` finds the eigenvector.
 """
 
 from __future__ import annotations
