@@ -74,18 +74,13 @@ class Estimate(SymmetricMatrix):
         Parameters
         ----------
         features
-            Which features, in which order; by default all, as in ``features``. What was never seen has covariance 0.
+            Here and in the methods below: which features, in which order; by default all, as in ``features``. What was
+            never seen has covariance 0.
         """
         return self._unpacked(self._state.estimate(self.floor), features)
 
     def ball(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
-        """Return the estimate of the constrained problem alone: where bounds are given, what :meth:`to_numpy` returns.
-
-        Parameters
-        ----------
-        features
-            As in :meth:`to_numpy`.
-        """
+        """Return the estimate of the constrained problem alone: with bounds what :meth:`to_numpy` returns."""
         return self._unpacked(self._state.estimate(self.floor, ball=True), features)
 
     def _unpacked(self, packed: NDArray[np.floating], features: Sequence[Hashable] | None) -> NDArray[np.float64]:
@@ -100,26 +95,14 @@ class Estimate(SymmetricMatrix):
         return out
 
     def feasible(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
-        """Return :meth:`ball` scaled into all its constraints: still positive semidefinite, and exactly feasible.
-
-        Parameters
-        ----------
-        features
-            As in :meth:`to_numpy`.
-        """
+        """Return :meth:`ball` scaled into all its constraints: still positive semidefinite, and exactly feasible."""
         x = self.ball(features)
         l1, trace = self._state.l1, self._state.trace()
         factor = min(1.0, self._l1_bound / l1 if l1 > 0.0 else 1.0, self._trace_bound / trace if trace > 0.0 else 1.0)
         return factor * x
 
     def correlation(self, features: Sequence[Hashable] | None = None) -> NDArray[np.float64]:
-        """Return the correlations: 1 on the diagonal, 0 beside a feature whose estimated variance is 0.
-
-        Parameters
-        ----------
-        features
-            As in :meth:`to_numpy`.
-        """
+        """Return the correlations: 1 on the diagonal, 0 beside a feature whose estimated variance is 0."""
         x = self.to_numpy(features)
         scale = np.sqrt(np.maximum(np.diag(x), 0.0))
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
@@ -135,8 +118,6 @@ class Estimate(SymmetricMatrix):
         ridge
             What is added to every variance, > 0: an estimate of low rank has no inverse. By default nothing where
             there is a ``floor``, elsewhere a hundredth of the mean variance.
-        features
-            As in :meth:`to_numpy`.
 
         Raises
         ------
