@@ -130,6 +130,11 @@ def test_stays_in_its_set_and_learns(where):
     assert model.gap >= -1e-9
     assert math.isfinite(model.gap)
     assert math.isfinite(model.exact_gap)
+    copy = codec.loads(codec.dumps(model))
+    for one in (model, copy):
+        one.learn_arrays(X[:9], y[:9])
+    assert copy.weights == model.weights
+    assert copy.state_summary()["optimizer"]["digest"] == model.state_summary()["optimizer"]["digest"]
 
 
 def test_the_order_of_keys_does_not_show_and_arrays_learn_as_dicts_do():

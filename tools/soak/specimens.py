@@ -110,7 +110,7 @@ def use_linear(model: Any) -> None:
     X = _table(16, 1)
     thin = _table(16, 2, 0.5)
     ys = _targets(model, X)
-    free = model.constraint.shape is None
+    free = getattr(model.constraint, "shape", None) is None
     for k, (row, y) in enumerate(zip(X[:6], ys, strict=False)):
         x = _sample(row)
         if free and k in (2, 4):
@@ -315,6 +315,8 @@ def _specimens() -> dict[str, Specimen]:
     for o in ("one-sample", "svrf", "projected"):
         add(f"softmax/{o}/box", lambda o=OPTIMIZERS[o]: softmax(sets.Box(0.5, 2.0), o(), seed=1), 0.4)
     add("bounded/softmax", lambda: softmax(seed=1, max_names=4))
+    for s in ("l1", "l2", "linf"):
+        add(f"softmax/default/{s}", lambda s=SETS[s]: softmax(s(), seed=1), 0.4)
     add("default", lambda: regressor(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/classifier", lambda: classifier(sets.L1Ball(2.0), seed=1), use=use_frame)
     add("default/softmax", lambda: softmax(seed=1), use=use_frame)

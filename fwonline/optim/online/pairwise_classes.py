@@ -476,6 +476,7 @@ class PairwiseClassesRun(Run):
         checks.bounded(self, "rotor", 0, max(0, s.nonzeros))
         checks.bounded(self, "since", 0, max(classes.pairwise.PERIOD, s.nonzeros))
         checks.bounded(self, "forgotten", 0, s.seen)
+        _loaded.require(self, "curvature_model", s.curvature_model > 0.0 or not s.curvature_seen, "a number > 0")
         _loaded.require(self, "recent", bool((own.recent >= 0.0).all()), "losses >= 0")
         for name in (*_MATRIX, *_BY_CLASS, "recent"):
             good = (np.abs(getattr(own, name)) <= checks.HUGE).all()
@@ -486,10 +487,11 @@ class PairwiseClassesRun(Run):
         listed = np.sort(own.active[: s.nonzeros])
         nonzero = np.flatnonzero(own.v) if self.region.kind != LINF else listed[:0]
         _loaded.require(self, "listed", np.array_equal(listed, nonzero), "all entries that are not zero, each once")
-        w = s.w_scale * own.v
-        size = float(w @ w if self.region.kind == L2 else np.abs(w).sum() if self.region.kind == L1 else 0.0)
-        slack = 1e-6 * max(1.0, min(self.region.p, size)) ** 2
-        checks.bounded(self, "size", size - slack, size + slack)
+        if self.region.kind != LINF:
+            w = s.w_scale * own.v
+            size = float(w @ w if self.region.kind == L2 else np.abs(w).sum())
+            slack = 1e-6 * max(1.0, min(self.region.p, size)) ** 2
+            checks.bounded(self, "size", size - slack, size + slack)
 
     def _check_point(self) -> None:
         W = self.s.w_scale * self._known(self.own.v).T
