@@ -16,8 +16,8 @@ from fwonline.features import FeatureIndex, describe
 from fwonline.linear_model.base import FWLinear, label_array, seen
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.online.classes_run import PairwiseClassesRun, moves_classes
 from fwonline.optim.online.one_sample import OneSampleFW
-from fwonline.optim.online.pairwise_classes import PairwiseClassesRun, moves_classes
 from fwonline.optim.online.stochastic_pairwise import StochasticPairwiseFW
 from fwonline.optim.problem.score_loss import probabilities
 from fwonline.optim.runs.softmax_run import SoftmaxRun
