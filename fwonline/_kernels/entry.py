@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 BY_ADDRESS = True
-# Bytes that the native form of a tuple takes, at most: forty arrays of one dimension.
-_ROOM = 4096
+# Bytes that the native form of a tuple takes, at most: three hundred arrays of one dimension.
+_ROOM = 16384
 
 
 class BoundType(types.Type):

@@ -108,6 +108,12 @@ def can_sum(alpha, largest):
 @part
 def look(it, s, problem, rows, i):
     """Sample i as the present iterate sees it, and whether it may be learned from."""
+    return judge(problem, rows, i, s.w_scale * dot_with(it.v, row_at(rows, i)), s.intercept)
+
+
+@part
+def judge(problem, rows, i, margin, intercept):
+    """Sample i of a known <x, w>, and whether it may be learned from."""
     x, y = row_at(rows, i), rows.y[i]
     largest = largest_of(rows.bits, x.start, x.stop)
     status = OK
@@ -115,8 +121,7 @@ def look(it, s, problem, rows, i):
         status = BAD_VALUE
     elif not abs(y) <= LARGEST:
         status = BAD_TARGET
-    margin = s.w_scale * dot_with(it.v, x)
-    prediction = margin + s.intercept
+    prediction = margin + intercept
     alpha = loss = 0.0
     if status == OK:
         alpha = loss_derivative(problem.loss, y, prediction)

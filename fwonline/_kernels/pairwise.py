@@ -26,8 +26,8 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels.coordinates import BLOCK_SHIFT, best, raise_bounds
-from fwonline._kernels.layout import L2, LARGEST, SIMPLEX, UNIT_SIMPLEX, jit, part
+from fwonline._kernels.coordinates import BLOCK_SHIFT, best, raise_bounds, rebuild
+from fwonline._kernels.layout import L2, LARGEST, SIMPLEX, UNIT_SIMPLEX, inner, jit, part
 from fwonline._kernels.steps import bounds
 
 # Columns of ``sums``.
@@ -50,7 +50,7 @@ class Quadratic(typing.NamedTuple):
     place: np.ndarray  # where each stands in that list, -1 for nowhere
     at: np.ndarray  # of each entry in the pool, the weight when last looked at
     curves: np.ndarray  # h_i
-    recent: np.ndarray  # the last losses
+    counts: np.ndarray  # c_i, what a sample counts
 
 
 class Change(typing.NamedTuple):
@@ -367,3 +367,81 @@ def add(it, own, s, region, x, change):
                 first = k
         unlist(own, s, x.idx[first])
         s.size -= size_of(kind, at[first])
+
+
+# Weights are brought down by this when the newest sample's passes it; a power of two, so that nothing is rounded.
+UNIT = 2.0**128
+
+
+@inner
+def rescale(it, own, s):
+    """All weights of samples, and so F, over ``UNIT``."""
+    by = 1.0 / UNIT
+    multiply(it.u, own.sums, s.d, by)
+    for k in range(it.bound.size):
+        it.bound[k] *= by
+    for k in range(it.group.size):
+        it.group[k] *= by
+    for i in range(own.counts.size):
+        own.counts[i] *= by
+    s.pull *= by
+    s.total *= by
+    s.unit *= by
+
+
+@part
+def multiply(u, sums, d, by):
+    """Keys and sums of F, times a number."""
+    for j in range(d):
+        u[j] *= by
+        sums[j, SLOPE] *= by
+        sums[j, SQUARES] *= by * by
+        sums[j, CURVATURE] *= by
+        sums[j, ANCHOR] *= by
+
+
+@part
+def weigh_newest(it, own, s, slot):
+    """c_i of the newest sample: by a factor larger than that of the one before, which is how F forgets."""
+    s.unit *= s.growth
+    if s.unit > UNIT:
+        rescale(it, own, s)
+    own.counts[slot] = s.unit
+    s.total += s.unit
+    s.u_scale = 1.0 / s.total
+    return s.unit
+
+
+@inner
+def take_over(run, other):
+    """A model becomes what another one is, which holds samples of the same stream: its iterate, F and scalars."""
+    it, own, s = run.it, run.own, run.state[0]
+    source, theirs, o = other.it, other.own, other.state[0]
+    by, d = 1.0 / o.unit, s.d
+    for j in range(d):
+        it.v[j], it.u[j] = source.v[j], source.u[j]
+        own.active[j], own.place[j] = theirs.active[j], theirs.place[j]
+        for column in range(4):
+            own.sums[j, column] = theirs.sums[j, column]
+    multiply(it.u, own.sums, d, by)
+    rebuild(it, SIMPLEX, d)
+    s.w_scale, s.nonzeros, s.size, s.rotor, s.since = o.w_scale, o.nonzeros, o.size, o.rotor, o.since
+    s.pull, s.penalty = by * o.pull, o.penalty
+    s.curvature_seen, s.curvature_model = o.curvature_seen, o.curvature_model
+    s.intercept, s.intercept_h = o.intercept, o.intercept_h
+    s.unit, s.total = 1.0, by * o.total
+    s.u_scale = 1.0 / s.total
+    held, their_held = run.mem.held, other.mem.held
+    own.counts[:] = 0.0
+    own.curves[:] = 0.0
+    for i in range(held.size):
+        held[i].alpha = 0.0
+    common = min(s.live, o.live, o.seen - o.forgotten)
+    s.forgotten = s.seen - common
+    for age in range(common):
+        i, k = (s.seen - 1 - age) % held.size, (o.seen - 1 - age) % their_held.size
+        held[i].alpha = their_held[k].alpha
+        own.curves[i], own.counts[i] = theirs.curves[k], by * theirs.counts[k]
+        start, at = held[i].start, their_held[k].start
+        for entry in range(held[i].length):
+            own.at[start + entry] = theirs.at[at + entry]

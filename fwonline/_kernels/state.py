@@ -74,13 +74,16 @@ _FLOATS_OF_FAMILIES = (
     *("significance", "penalty"),  # standard errors of a slope that count as noise: c, and c sqrt(log(1 + d))
     *("curvature_seen", "curvature_model"),  # of the loss along the steps taken, and what the diagonal says of it
     "pull",  # multiplier of the l2 ball
+    *("unit", "growth", "total"),  # what the newest sample weighs, the next one over it, and all together
+    "mixed_intercept",  # of a mixture of models
 )
 _COUNTS_OF_FAMILIES = (
     "mode",  # how OFW knows its gradient
     "pending",  # coordinates that a batch of projected gradient steps has changed so far
     "rotor",  # where the search for an atom to leave goes on
-    "forgotten",  # samples learned before the drift found last
-    "watched",  # blocks that the drift detector has seen
+    "forgotten",  # samples learned before those that count
+    "mixes",  # whether the model shown is a mixture of several
+    "mixed_nonzeros",  # coordinates that a list of its point holds
     *("classes", "stride"),  # of a matrix of weights: its classes, and entries from one feature to the next
     "entries",  # entries that the steps of a sample may look at; 0 where ``steps`` alone counts
 )

@@ -270,21 +270,21 @@ class FWLinear(Readings, abc.ABC):
         """<x, w> + intercept, by a sum in which no order of the features shows."""
         run = self._run
         idx, val = self._features.known(x)
-        v = run.it.v
+        v, scale, intercept = run.shown
         if run.start_weight and idx.size < len(x):
             v = self._with_unseen()
             known = self._features.positions
             idx = np.fromiter((known.get(name, v.size - 1) for name in x), np.int64, len(x))
             val = np.fromiter(x.values(), np.float64, len(x))
-        z = float(run.s.w_scale * coordinates.sparse_dot(v, idx, val, 0, idx.size))
+        z = float(scale * coordinates.sparse_dot(v, idx, val, 0, idx.size))
         if not math.isfinite(z):
             raise SampleError(describe(x) or f"the prediction {z} is not finite")
-        return z + run.s.intercept
+        return z + intercept
 
     def _with_unseen(self) -> NDArray[np.float64]:
         """The iterate, and behind it what a feature weighs that has not been seen."""
         run = self._run
-        return np.append(run.it.v[: run.n_features], run.start_weight / run.s.w_scale)
+        return np.append(run.shown.v[: run.n_features], run.start_weight / run.shown.scale)
 
     # --- many samples -----------------------------------------------------------------------------------------
 
@@ -408,14 +408,14 @@ class FWLinear(Readings, abc.ABC):
         self, X: typing.Any, names: typing.Sequence, probability: NDArray[np.float64] = _NONE
     ) -> NDArray[np.float64]:
         """What `_raw_one` returns for each row of a matrix, to the last bit; the logistic function of it beside."""
-        v, rows = self._run.it.v, self._rows(X, names)
+        (v, scale, intercept), rows = self._run.shown, self._rows(X, names)
         if self._run.start_weight:
             v = self._with_unseen()
             rows = (rows[0], np.where(rows[1] < 0, v.size - 1, rows[1]), rows[2])
         else:
             rows = seen(rows)
         raw = np.empty(X.shape[0])
-        scores.score_rows(v, (self._run.s.w_scale, self._run.s.intercept), *rows, raw, probability)
+        scores.score_rows(v, (scale, intercept), *rows, raw, probability)
         self._check_finite(raw, X, names)
         return raw
 

@@ -48,7 +48,7 @@ def merged_linear(models: Sequence[typing.Any], signs: Sequence[int]) -> typing.
         theirs[to] = model._run.weights[source]
         weights += share * theirs
     run.set_weights(weights)
-    run.s.intercept = sum(share * model.intercept_ for model, share in learned)
+    run.set_intercept(sum(share * model.intercept_ for model, share in learned))
     whole._n_merged = sum(model.n_samples for model, _ in learned)
     whole._y_name = models[0]._y_name
     return whole

@@ -44,7 +44,7 @@ class Readings:
     @property
     def intercept_(self) -> typing.Any:
         """The intercept; 0.0 without one."""
-        return self._run.s.intercept
+        return self._run.shown.intercept
 
     @property
     def gap(self) -> float:

@@ -223,7 +223,11 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
             self.learn_one(x, y)
             return p
         self.learn_one(x, y)
-        return dict(zip(known, probabilities(run.shown[None, : len(known)])[0].tolist(), strict=True)) if known else {}
+        return (
+            dict(zip(known, probabilities(run.shown_scores[None, : len(known)])[0].tolist(), strict=True))
+            if known
+            else {}
+        )
 
     def play_one(self, x: dict, y: typing.Any) -> typing.Any:
         """Predict the class of a sample, then learn the sample; returns the prediction: see `FWRegressor.play_one`."""

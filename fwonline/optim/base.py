@@ -81,7 +81,7 @@ class Optimizer(base.Base):
             elif name in _SHARES and not 0.0 < value <= 1.0:
                 raise ValueError(f"{name} must be in (0, 1], got {value!r}")
         # A step over a memory draws its batch from it without replacement.
-        if self._iterate is not None and "memory" in given and given["batch_size"] > given["memory"]:
+        if self._iterate is not None and "memory" in given and given.get("batch_size", 1) > given["memory"]:
             raise ValueError(f"batch_size must be at most memory = {given['memory']}, got {given['batch_size']}")
 
     def _schedule(self) -> Schedule:
@@ -120,8 +120,6 @@ class Optimizer(base.Base):
             if name == "schedule":
                 if _loaded.kind(self, name, Schedule, optional=True) is not None:
                     value._check_loaded()
-            elif name == "detector":
-                _loaded.kind(self, name, base.DriftDetector, optional=True)
             elif name != "_run":
                 self._check_parameter(name, value)
         fresh = vars(_loaded.rebuilt(self))

@@ -208,7 +208,9 @@ def test_a_literal_model_that_forgets_the_same(name, where):
 def test_a_literal_quadratic_memory_that_forgets_the_same(where):
     """In a set so large that no exchange leaves two slopes equal but for rounding."""
     constraint = {"l1": sets.L1Ball(50.0), "unit-simplex": sets.UnitSimplex(50.0)}.get(where) or SETS[where]()
-    model = FWRegressor(constraint, optim.StochasticPairwiseFW(memory=8, steps_per_sample=4), seed=3, max_names=MOST)
+    model = FWRegressor(
+        constraint, optim.StochasticPairwiseFW(memory=8, steps_per_sample=4, forgetting=False), seed=3, max_names=MOST
+    )
     oracle = PairwiseOracle(constraint, SQUARED, 8, 4, 0.3, 3, 250)
     literal = Named(oracle, MOST, where in ("linf", "box"))
     for x, y in words(50):

@@ -1,14 +1,14 @@
 """Pairwise steps on a quadratic memory, against the model written out sample by sample."""
 
+import copy
 import math
 import warnings
 
 import numpy as np
 import pytest
-from river import drift
 from river import optim as river_optim
 from support.oracles import OwnSquared
-from support.pairwise_oracle import PairwiseOracle
+from support.pairwise_oracle import MixtureOracle, PairwiseOracle
 
 from fwonline import losses, sets
 from fwonline._kernels.entry import call
@@ -17,7 +17,6 @@ from fwonline.checkpoint import codec
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.optim import OneSampleFW, StochasticPairwiseFW
 from fwonline.optim.hindsight import best_fixed_point
-from fwonline.optim.online.stochastic_pairwise import _since_change
 
 SETS = {
     "l1-small": sets.L1Ball(0.5),
@@ -45,14 +44,16 @@ def stream(n, d, binary, seed=0):
 
 
 # An exchange leaves two slopes equal, and rounding to say which is less: 15 samples go by before that shows.
+@pytest.mark.parametrize("window", [None, 5.0])
 @pytest.mark.parametrize(
     ("where", "loss"), [(s, f) for s in SETS for f in LOSSES if f == "squared" or not s.startswith("l2")]
 )
-def test_the_model_is_the_sum_over_all_samples(where, loss):
+def test_the_model_is_the_sum_over_all_samples(where, loss, window):
     X, y = stream(15, 6, loss == "log", seed=5)
     kind = FWClassifier if loss == "log" else FWRegressor
-    model = kind(SETS[where], StochasticPairwiseFW(memory=8, steps_per_sample=4), LOSSES[loss], seed=3)
-    oracle = PairwiseOracle(SETS[where], LOSSES[loss], 8, 4, 0.3, 3, 6)
+    alone = StochasticPairwiseFW(memory=8, steps_per_sample=4, window=window, forgetting=False)
+    model = kind(SETS[where], alone, LOSSES[loss], seed=3)
+    oracle = PairwiseOracle(SETS[where], LOSSES[loss], 8, 4, 0.3, 3, 6, window or math.inf)
     for x, label in zip(X, y.tolist(), strict=True):
         model.learn_one(dict(enumerate(x.tolist())), label)
         oracle.learn(x, label)
@@ -108,31 +109,105 @@ def test_what_is_noise_stays_out():
     assert careful.cumulative_loss < free.cumulative_loss
 
 
-def test_a_flip_is_noticed_and_the_past_forgotten():
-    X, y = stream(1600, 8, True)
-    y[800:] = ~y[800:]
-    model = FWClassifier(sets.L1Ball(50.0), seed=0)
-    still = FWClassifier(sets.L1Ball(50.0), StochasticPairwiseFW(detector=drift.DummyDriftDetector(t_0=10**9)), seed=0)
-    at = {}
-    for name, one in (("watching", model), ("still", still)):
-        one.learn_arrays(X[:1000], y[:1000])
-        before = one.cumulative_loss
-        one.learn_arrays(X[1000:], y[1000:])
-        at[name] = one.cumulative_loss - before
-    assert 800 <= model._run.s.forgotten < 1000
-    assert still._run.s.forgotten == 0
-    assert at["watching"] < at["still"] / 3
+def changing(seed, n=400, d=4):
+    """Samples whose best point turns round in the middle."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    w = np.arange(d) - 1.0
+    return X, np.where(np.arange(n) < n // 2, 1.0, -1.0) * (X @ w)
 
 
-def test_a_change_is_dated_by_blocks():
-    x = np.concatenate([np.full(500, 0.2), np.full(100, 0.6)]) + 0.01 * np.random.default_rng(0).normal(size=600)
-    assert _since_change(x) == 96
-    assert _since_change(x[:20]) == 20
+@pytest.mark.parametrize("where", ["l1", "linf", "unit-simplex"])
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_the_mixture_is_what_its_definition_says(where, loss):
+    X, y = changing(3, n=300 if where == "l1" and loss == "squared" else 130)
+    y = y > 0.0 if loss == "log" else y
+    kind = FWClassifier if loss == "log" else FWRegressor
+    constraint = {"unit-simplex": sets.UnitSimplex(20.0)}.get(where, SETS[where])
+    model = kind(constraint, StochasticPairwiseFW(memory=50, steps_per_sample=2), LOSSES[loss], seed=3)
+    oracle = MixtureOracle(constraint, LOSSES[loss], 50, 2, 0.3, 3, 4)
+    mixed = False
+    for x, label in zip(X, y.tolist(), strict=True):
+        oracle.learn(x, label)
+        model.learn_one(dict(enumerate(x.tolist())), label)
+        np.testing.assert_allclose(model._run.mix.omega, oracle.omega, atol=1e-4)
+        np.testing.assert_allclose(model._run.weights, oracle.w, atol=1e-4)
+        mixed = mixed or 0.0 < oracle.omega.max() < 0.9
+    assert mixed
+    assert oracle.replaced or len(y) < 300
+
+
+@pytest.mark.parametrize("where", SETS)
+def test_what_is_predicted_is_what_was_learned_from(where):
+    """A mixture's weights, predictions and gaps are all those of one point, which lies in the set."""
+    X, y = changing(1)
+    model = FWRegressor(SETS[where], intercept=True, seed=0)
+    mixed = False
+    for x, label in zip(X, y.tolist(), strict=True):
+        sample = dict(enumerate(x.tolist()))
+        before = model.predict_one(sample)
+        many = float(model.predict_arrays(x[None])[0])
+        assert model.play_one(sample, label) == before == many
+        assert SETS[where].contains(model._run.weights, tol=1e-9)
+        mixed = mixed or bool(model._run.s.mixes)
+        by_hand = sum(model.weights.get(j, 0.0) * v for j, v in sample.items()) + model.intercept_
+        assert model.predict_one(sample) == pytest.approx(by_hand, abs=1e-9)
+    assert mixed
+    w, b = np.array([model.weights.get(j, 0.0) for j in range(4)]), model.intercept_
+    gradient = 2.0 * (X @ w + b - y) @ X / len(y)  # the memory holds them all
+    assert model.exact_gap == pytest.approx(gradient @ w - SETS[where].lmo(gradient).dot(gradient), rel=1e-6, abs=1e-9)
+
+
+def test_a_sudden_change_is_learned_at_once_and_a_steady_stream_keeps_its_memory():
+    X, y = changing(0, n=4000, d=8)
+    y += 0.5 * np.random.default_rng(1).normal(size=y.size)
+    after = {}
+    for forgetting in (False, True):
+        model = FWRegressor(sets.L1Ball(50.0), StochasticPairwiseFW(forgetting=forgetting), seed=0)
+        model.learn_arrays(X[:2000], y[:2000])
+        steady = model.cumulative_loss / 2000
+        if forgetting:
+            assert model._run.mix.omega[0] > 0.9
+            assert model._run.s.forgotten == 0
+        model.learn_arrays(X[2000:], y[2000:])
+        after[forgetting] = model.cumulative_loss / 2000 - steady
+        assert steady < 0.6
+    assert after[True] < 0.05 * after[False]
+    assert after[True] < 3.0
+    # The model that remembers has begun anew with what the others had learned since.
+    assert 2000 - 3 * 64 < model._run.s.forgotten < 2200
+
+
+def test_a_copy_and_a_file_learn_on_as_the_model_does():
+    X, y = changing(5)
+    whole = FWRegressor(sets.L1Ball(50.0), seed=0)
+    parts = FWRegressor(sets.L1Ball(50.0), seed=0)
+    whole.learn_arrays(X, y)
+    for k in range(0, 400, 97):
+        parts = codec.loads(codec.dumps(parts)) if k % 2 else copy.deepcopy(parts)
+        parts.learn_arrays(X[k : k + 97], y[k : k + 97])
+    for mine, theirs in zip(whole._run._models, parts._run._models, strict=True):
+        assert mine.state.tobytes() == theirs.state.tobytes()
+        assert mine.own.sums[:4].tobytes() == theirs.own.sums[:4].tobytes()
+    assert whole._run.mix.omega.tobytes() == parts._run.mix.omega.tobytes()
+    assert whole.weights == parts.weights
+
+
+def test_weights_of_samples_are_brought_down_without_rounding():
+    """After 1,500 samples a window of 16 has passed 2**128: a model that never would is the same."""
+    X, y = stream(3000, 3, False)
+    model = FWRegressor(sets.L1Ball(5.0), StochasticPairwiseFW(memory=48, window=16.0, forgetting=False), seed=0)
+    model.learn_arrays(X, y)
+    s = model._run.s
+    assert 1.0 <= s.unit <= 2.0**128
+    assert s.total / s.unit == pytest.approx(16.0, rel=1e-9)
+    again = FWRegressor(sets.L1Ball(5.0), StochasticPairwiseFW(memory=48, window=16.0, forgetting=False), seed=0)
+    again.learn_arrays(X[-400:], y[-400:])
+    assert model.predict_one({0: 1.0}) == pytest.approx(again.predict_one({0: 1.0}), abs=0.1)
 
 
 def test_the_gap_is_that_of_the_model():
     X, y = stream(60, 6, False)
-    model = FWRegressor(sets.L1Ball(1.0), seed=0)
+    model = FWRegressor(sets.L1Ball(1.0), StochasticPairwiseFW(forgetting=False), seed=0)
     assert math.isnan(model.gap)
     model.learn_arrays(X, y)
     r, _, H, b = model._run.own.sums[:6].T
@@ -187,21 +262,6 @@ def test_a_step_by_the_curvature_does_not_raise_the_loss(loss):
                 assert value(at[0], at[1] + step)[0] <= f + 1e-12
 
 
-def test_a_checkpoint_holds_the_detector_too():
-    X, y = stream(600, 8, True)
-    y[300:] = ~y[300:]
-    whole = FWClassifier(sets.L1Ball(50.0), seed=0)
-    whole.learn_arrays(X, y)
-    parts = FWClassifier(sets.L1Ball(50.0), seed=0)
-    for k in range(0, 600, 97):
-        parts = codec.loads(codec.dumps(parts))
-        parts.learn_arrays(X[k : k + 97], y[k : k + 97])
-    assert whole._run.state.tobytes() == parts._run.state.tobytes()
-    assert whole._run.own.sums[:8].tobytes() == parts._run.own.sums[:8].tobytes()
-    assert whole.weights == parts.weights
-    assert whole._run.s.forgotten > 0
-
-
 def test_a_loss_of_nothing_and_one_below_zero_are_watched_quietly():
     X = np.abs(stream(100, 4, False)[0]) + 0.5
     with warnings.catch_warnings():
@@ -212,4 +272,10 @@ def test_a_loss_of_nothing_and_one_below_zero_are_watched_quietly():
         ):
             model = FWRegressor(constraint, loss=loss, seed=0)
             model.learn_arrays(X, np.zeros(100))
-            assert model._run.s.watched == 3
+            assert math.isfinite(model.predict_one({0: 1.0}))
+
+
+@pytest.mark.parametrize("value", [1.0, 0, -3.0, math.inf, math.nan])
+def test_a_window_is_longer_than_a_sample(value):
+    with pytest.raises(ValueError, match="window must be a number of samples > 1, or None"):
+        StochasticPairwiseFW(window=value)

@@ -78,8 +78,12 @@ OPTIMIZERS: dict[str, Make] = {
     "ofw-horizon": _ofw(adversarial=True, horizon=120, gradient_bound=3.0),
     "adaptive": _of("AdaptiveOFW", horizon=100, block=None, tolerance=None, gradient_bound=None),
     "adaptive-blocks": _of("AdaptiveOFW", horizon=200, block=7, tolerance=0.5, gradient_bound=2.0),
-    "pairwise-memory": _of("StochasticPairwiseFW", memory=40, steps=None, significance=0.3, detector=None),
-    "pairwise-memory-steps": _of("StochasticPairwiseFW", memory=25, steps=3, significance=0.1, detector=None),
+    "pairwise-memory": _of(
+        "StochasticPairwiseFW", memory=40, steps=None, significance=0.3, detector=None, window=None, forgetting=False
+    ),
+    "pairwise-memory-steps": _of(
+        "StochasticPairwiseFW", memory=25, steps=3, significance=0.1, detector=None, window=None, forgetting=False
+    ),
     "lu-freund": _of("LuFreundFW", memory=30, batch_size=1, steps=1, first_gradient=False),
     "lu-freund-batches": _of("LuFreundFW", memory=30, batch_size=4, steps=3, first_gradient=True),
     "projected": _of("ProjectedSGD", step=0.1, power=0.5, batch_size=1),

@@ -20,6 +20,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "power": ("a",),
     "alpha": ("a",),
 }
+#: Parameters that only one of the trees has: the others do as the value given says.
+ADDED = ("detector", "window", "forgetting")
 #: Attributes that are read, likewise.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {}
 #: Modules that a name may stand in, the newest first.
@@ -106,6 +108,7 @@ def translated(module: typing.Any, name: str, kwargs: dict[str, typing.Any]) -> 
             name, kwargs = new, {key: kwargs[key] for key in kept if key in kwargs}
             break
     known = inspect.signature(getattr(module, name)).parameters
+    kwargs = {key: value for key, value in kwargs.items() if key not in ADDED or key in known}
     return name, {_name_in(known, key): value for key, value in kwargs.items()}
 
 

@@ -14,7 +14,7 @@ from fwonline._kernels.coordinates import bound_sizes
 from fwonline._kernels.layout import GENERIC, L1, L2, LARGEST, LINF, OK
 from fwonline._kernels.state import Memory, Rows
 from fwonline.optim.online.pairwise_classes import forget, iterate, learn
-from fwonline.optim.online.stochastic_pairwise import BUDGET, MOST
+from fwonline.optim.online.pairwise_run import BUDGET, MOST
 from fwonline.optim.problem.data import as_rows, rows_of
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.score_loss import Softmax
@@ -81,8 +81,8 @@ class PairwiseClassesRun(Run):
 
     def __init__(self, optimizer, constraint, loss, seed=None, fit_intercept=False):
         super().__init__(optimizer, sets.L1Ball(FREE) if constraint is None else constraint, loss, seed, fit_intercept)
-        if getattr(optimizer, "detector", None) is not None:
-            raise ValueError("detector must be None for a softmax, which looks at its losses by a test of its own")
+        if optimizer.window is not None:
+            raise ValueError(f"window must be None for a softmax, which forgets as one model, got {optimizer.window!r}")
         if self.region.kind not in _KINDS:
             raise ValueError(
                 f"{type(optimizer).__name__} moves entries of a matrix, which {self.constraint} does not have; "
@@ -238,7 +238,7 @@ class PairwiseClassesRun(Run):
         return z
 
     @property
-    def shown(self) -> Array:
+    def shown_scores(self) -> Array:
         """The scores of the sample learned last, before it was learned; of a class that it brought, 0."""
         return self.own.scratch[classes.SHOWN, : self.k].copy()
 

@@ -28,7 +28,7 @@ if typing.TYPE_CHECKING:
 # Sets without a compiled oracle, which hold what is left of a point when a coordinate is left out.
 _SOLID = (sets.LpBall, sets.KSparseBall, sets.NuclearBall)
 
-__all__ = ["LastSample", "ModelRun", "State", "resized"]
+__all__ = ["LastSample", "ModelRun", "Shown", "State", "resized"]
 
 
 class LastSample(typing.NamedTuple):
@@ -40,6 +40,14 @@ class LastSample(typing.NamedTuple):
     prediction: float
     loss: float
     n_features: int
+
+
+class Shown(typing.NamedTuple):
+    """What a model predicts with: w = scale v, and the intercept."""
+
+    v: Floats
+    scale: float
+    intercept: float
 
 
 @dataclasses.dataclass
@@ -205,6 +213,15 @@ class ModelRun:
     # --- features ---------------------------------------------------------------------------------------------
 
     @property
+    def shown(self) -> Shown:
+        """What predictions, weights and gaps are read of."""
+        return Shown(self.it.v, self.s.w_scale, self.s.intercept)
+
+    def set_intercept(self, value: float) -> None:
+        """Start with an intercept."""
+        self.s.intercept = value
+
+    @property
     def n_features(self) -> int:
         return self.s.d
 
@@ -305,7 +322,8 @@ class ModelRun:
     @property
     def weights(self) -> Floats:
         """A copy of the iterate, shape (n_features,), rounding snapped back into the set."""
-        w = self.s.w_scale * self.it.v[: self.n_features]
+        v, scale, _ = self.shown
+        w = scale * v[: self.n_features]
         kind, radius = self.region.kind, self.region.p
         if kind <= layout.UNIT_SIMPLEX:
             size = math.fsum(np.abs(w[w != 0.0]))
@@ -375,7 +393,7 @@ class ModelRun:
         """The Frank-Wolfe gap of the mean loss over given samples, columns being positions of features."""
         if not len(y):
             return None
-        slopes = self._slopes(y, X @ self.weights + self.s.intercept)
+        slopes = self._slopes(y, X @ self.weights + self.shown.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.gap_along(X.T @ slopes / len(y))
 

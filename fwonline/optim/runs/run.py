@@ -80,7 +80,7 @@ class Run(ModelRun):
     _passes: Passes | None = None  # over a data set, offline
     # Whether the best coordinate is looked for by other keys than the set's own.
     _key_kind: int | None = None
-    _forms: typing.ClassVar[dict[type, tuple[entry.Form, entry.Form]]] = {}
+    _forms: typing.ClassVar[dict[typing.Any, tuple[entry.Form, entry.Form]]] = {}
 
     def __init__(self, optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
         super().__init__(optimizer, constraint, loss, seed)
@@ -179,17 +179,22 @@ class Run(ModelRun):
 
     def _enterable(self) -> tuple:
         """The arguments of the compiled step, which stay the same until something grows."""
-        _, view, cls = self.native, self.view, type(self)
-        if cls not in Run._forms:
-            Run._forms[cls] = entry.form_of(view), entry.form_of(self.row)
-        forms = Run._forms[cls]
+        _, view, key = self.native, self.view, self._form_key
+        if key not in Run._forms:
+            Run._forms[key] = entry.form_of(view), entry.form_of(self.row)
+        forms = Run._forms[key]
         self._entered = (entry.bind(view, forms[0]), entry.bind(self.row, forms[1]), 0, 1)
         self._enter = entry.entry_point(self._learn or self.optimizer._learn, self._entered)
         self._calls_python = self.native.calls_python
         return self._entered
 
+    @property
+    def _form_key(self) -> typing.Any:
+        """Runs of one key have views of one type."""
+        return type(self)
+
     def _bound(self, rows: Rows) -> typing.Any:
-        return entry.bind(rows, Run._forms[type(self)][1])
+        return entry.bind(rows, Run._forms[self._form_key][1])
 
     def __getstate__(self) -> dict:
         names = ("optimizer", "constraint", "loss", "rng")
@@ -489,7 +494,9 @@ class Run(ModelRun):
         if live == 0:
             return None
         gradient = np.zeros(self.n_features)
-        memory.full_gradient(self.it, self.mem, self.state, self.native.problem.loss, gradient)
+        state = self.state.copy()
+        v, state[0]["w_scale"], state[0]["intercept"] = self.shown
+        memory.full_gradient(self.it._replace(v=v), self.mem, state, self.native.problem.loss, gradient)
         self.native.check()
         return self.gap_along(gradient / live)
 

@@ -20,7 +20,7 @@ __all__ = ["digest", "public_names", "samples_by_name"]
 _ARRAYS = {
     **{"old": "previous_point", "start": "first_point", "anchor": "first_point", "inner": "epoch_point"},
     **{"x": "leader", "y": "leader", "d": "gradient", "total": "gradient_sum", "alpha": "derivatives"},
-    **{"sums": "quadratic_model", "curves": "curvatures", "recent": "recent_losses", "sigma": "substitutes"},
+    **{"sums": "quadratic_model", "curves": "curvatures", "sigma": "substitutes"},
     **{"H": "moments", "b": "targets_times_features", "m": "feature_sums"},
 }
 _NUMBERS = {
