@@ -30,6 +30,8 @@ from fwonline._kernels.state import Iterate, Row
 
 # The curvature of the pseudo-sample that holds an intercept at 0: the largest that a sample's can be.
 HOLD = 0.25
+# Steps after a look, at most.
+MOST = 16
 # 1 - p is at least this, where a margin is asked for.
 LEAST = 1e-16
 
@@ -291,9 +293,9 @@ def fit_intercepts(own, s, slot):
 
 @part
 def move(own, s, region):
-    """As many pairwise steps as there are classes."""
+    """As many pairwise steps as there are classes, at most ``MOST``: the diagonal errs where many are taken at once."""
     features, it = s.d, flat(own)
-    for _ in range(s.classes):
+    for _ in range(min(s.classes, MOST)):
         # `pairwise` counts coordinates, and looks after its sums too often for a list as long as this one may be.
         since, s.since, s.d = s.since, 0, features * s.stride
         pairwise.step(it, own, s, region)

@@ -71,9 +71,9 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
     ``StochasticPairwiseFW`` minimises its quadratic model of all classes together: as seen from the score of one class,
     the others held, the loss is a log loss, with its derivative :math:`p_c - [y = c]` and its curvature. A sample that
     is looked at again is looked at for all classes, and each look is followed by as many steps as there are classes,
-    each on the entry of W that promises most. Its cost a sample is that of the binary learner times the number of
-    classes, less what they share: features, samples and their entries are looked up once. It takes about 56 bytes an
-    entry of W, zero or not.
+    at most 16, each on the entry of W that promises most. Its cost a sample is that of the binary learner times the
+    number of classes, less what they share: features, samples and their entries are looked up once. It takes about 72
+    bytes an entry of W, zero or not.
 
     A stream may change: every 32 samples the last 4,096 losses are split where their means differ most; where they
     have risen by more than four standard errors, what came before the split counts no longer.

@@ -278,6 +278,16 @@ def test_merged_models_predict_by_the_mean_of_weights_and_intercepts():
                 assert whole.weights[label][name] == pytest.approx(0.5 * weight)
 
 
+def test_a_hundred_classes():
+    rng = np.random.default_rng(0)
+    y = rng.integers(100, size=2000)
+    X = rng.normal(size=(100, 30))[y] + 0.5 * rng.normal(size=(2000, 30))
+    model = FWSoftmax(seed=1)
+    model.learn_arrays(X, y)
+    assert model.cumulative_loss / len(y) < 1.5
+    assert (model.predict_arrays(X) == y).mean() > 0.9
+
+
 def test_sets_that_it_cannot_move_in_are_refused():
     with pytest.raises(ValueError, match="StochasticPairwiseFW moves entries of a matrix, which NuclearBall"):
         FWSoftmax(sets.NuclearBall(1.0), optim.StochasticPairwiseFW())

@@ -116,7 +116,7 @@ class ClassesOracle:
         for look in range(self.steps):
             if look:
                 self.look(self.samples[-1 - int(next(self.noise) * min(len(self.samples), self.memory))])
-            for _ in range(self.known):
+            for _ in range(min(self.known, 16)):
                 self.step()
 
     def forget(self, keep):
