@@ -1,3 +1,3 @@
 """Projection-free (Frank-Wolfe) learners for streams."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

@@ -1,11 +1,14 @@
-"""Entering a kernel quickly, and calling a function by its address.
+"""Entering a kernel quickly, calling a function by its address, and asking for memory before it is needed.
 
 A kernel takes a NamedTuple of arrays. Handed over as it is, each array is looked at each time (10 ns an array), which a
 sample of few entries would feel. :func:`bind` writes the tuple's native form down once; what enters is the address.
 :func:`opened`, on the first line of a kernel, gives the tuple back, and leaves a tuple that came as it is alone, so
 that every kernel can be entered in both ways. The arrays must stay where they are: who replaces one binds anew.
 
-This file, ``prefetch.py`` and ``layout.py`` are all that lean on numba's insides. ``BY_ADDRESS = False`` does without.
+The rows of a batch lie anywhere in the pool. Waiting for each of them to come from memory takes as long as all the
+arithmetic of a step; asked for a few rows ahead (:func:`prefetch_row`), they are there in time.
+
+This file and ``layout.py`` are all that lean on numba's insides. ``BY_ADDRESS = False`` does without.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 
-from fwonline._kernels.layout import jit
+from fwonline._kernels.layout import jit, part
 
 __all__ = [
+    "AHEAD",
     "BY_ADDRESS",
     "Bound",
     "Direct",
@@ -32,6 +36,7 @@ __all__ = [
     "entry_point",
     "form_of",
     "opened",
+    "prefetch_row",
 ]
 
 BY_ADDRESS = True
@@ -186,3 +191,38 @@ call: typing.Any = intrinsic(_call)
 def compiled_function(function: typing.Callable[..., float], arguments: int) -> typing.Any:
     """A function of floats, compiled to be called by its address; kept for as long as the process lives."""
     return nb.cfunc(f"f8({','.join(['f8'] * arguments)})", cache=True, error_model="numpy")(function)
+
+
+# --- memory before it is needed ----------------------------------------------------------------------------------
+
+# How many rows ahead, and the bytes that memory hands out at a time.
+AHEAD = 4
+LINE = 64
+
+
+def _line(_context, array, index):
+    """Ask for the line that holds array[index]; nothing is read, nothing can fail."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        )
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        builder.call(function, [address, word(0), word(3), word(1)])  # to be read, kept close, of data
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+_prefetch: typing.Any = intrinsic(_line)
+
+
+@part
+def prefetch_row(pool_idx, pool_val, start, length):
+    """Ask for a row of the pool."""
+    for k in range(start, start + length, LINE // 8):
+        _prefetch(pool_val, np.int64(k))
+    for k in range(start, start + length, LINE // 4):
+        _prefetch(pool_idx, np.int64(k))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from fwonline._kernels.coordinates import add_row, rebuild, sparse_dot
-from fwonline._kernels.entry import call
+from fwonline._kernels.entry import AHEAD, call, prefetch_row
 from fwonline._kernels.layout import (
     BAD_TARGET,
     BAD_VALUE,
@@ -32,7 +32,6 @@ from fwonline._kernels.layout import (
     open_part,
     part,
 )
-from fwonline._kernels.prefetch import AHEAD, prefetch_row
 from fwonline._kernels.state import Look, Row
 from fwonline._kernels.steps import is_sparse
 

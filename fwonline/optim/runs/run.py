@@ -80,6 +80,7 @@ class Run(ModelRun):
     _passes: Passes | None = None  # over a data set, offline
     # Whether the best coordinate is looked for by other keys than the set's own.
     _key_kind: int | None = None
+    _form: tuple = ()  # what the type of a view depends on beside the class
     _forms: typing.ClassVar[dict[typing.Any, tuple[entry.Form, entry.Form]]] = {}
 
     def __init__(self, optimizer, constraint, loss, seed: int | None = None, fit_intercept: bool = False):
@@ -90,9 +91,8 @@ class Run(ModelRun):
         self.own: typing.Any = (
             () if self._own is None else self._own(*(self._kept[name].empty() for name in self._own._fields))
         )
-        self.s: typing.Any = by_name(self.state)
+        s = self.s = by_name(self.state)
         self._prepare()
-        s = self.s
         s.w_scale = s.u_scale = 1.0
         s.gap = math.nan
         s.fit_intercept = fit_intercept
@@ -179,7 +179,7 @@ class Run(ModelRun):
 
     def _enterable(self) -> tuple:
         """The arguments of the compiled step, which stay the same until something grows."""
-        _, view, key = self.native, self.view, self._form_key
+        _, view, key = self.native, self.view, (type(self), *self._form)
         if key not in Run._forms:
             Run._forms[key] = entry.form_of(view), entry.form_of(self.row)
         forms = Run._forms[key]
@@ -188,13 +188,8 @@ class Run(ModelRun):
         self._calls_python = self.native.calls_python
         return self._entered
 
-    @property
-    def _form_key(self) -> typing.Any:
-        """Runs of one key have views of one type."""
-        return type(self)
-
     def _bound(self, rows: Rows) -> typing.Any:
-        return entry.bind(rows, Run._forms[self._form_key][1])
+        return entry.bind(rows, Run._forms[type(self), *self._form][1])
 
     def __getstate__(self) -> dict:
         names = ("optimizer", "constraint", "loss", "rng")
