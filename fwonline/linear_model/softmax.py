@@ -76,7 +76,8 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
     bytes an entry of W, zero or not.
 
     A stream may change: every 32 samples the last 4,096 losses are split where their means differ most; where they
-    have risen by more than four standard errors, what came before the split counts no longer.
+    have risen by more than four standard errors, what came before the split counts no longer (unless ``forgetting`` is
+    False). There are no models of windows beside this one, as the binary learner has them, and no ``window``.
 
     Without a constraint no Frank-Wolfe gap exists: :attr:`gap`, :attr:`exact_gap` and the ``gap`` of :meth:`minimize`
     are then those of the l1 ball of twice the present norm of W. A gap does not count the intercepts' slopes.

@@ -113,6 +113,9 @@ def test_a_stream_that_changes_is_learned_anew():
     arrays.learn_arrays(X, y)
     assert arrays.weights == model.weights
     assert arrays._run.s.forgotten > 1000
+    remembering = FWSoftmax(None, optim.StochasticPairwiseFW(forgetting=False), seed=1)
+    remembering.learn_arrays(X, y)
+    assert remembering._run.s.forgotten == 0
 
 
 @pytest.mark.parametrize("check", list(checks.yield_checks(FWSoftmax())), ids=lambda c: getattr(c, "__name__", str(c)))
@@ -291,6 +294,8 @@ def test_a_hundred_classes():
 def test_sets_that_it_cannot_move_in_are_refused():
     with pytest.raises(ValueError, match="StochasticPairwiseFW moves entries of a matrix, which NuclearBall"):
         FWSoftmax(sets.NuclearBall(1.0), optim.StochasticPairwiseFW())
+    with pytest.raises(ValueError, match="window must be None for a softmax"):
+        FWSoftmax(None, optim.StochasticPairwiseFW(window=50))
     with pytest.raises(ValueError, match="constraint must be a set for SVRF"):
         FWSoftmax(None, optim.SVRF())
     with pytest.raises(TypeError, match="constraint must be a set"):

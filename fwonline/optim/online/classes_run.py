@@ -226,7 +226,7 @@ class PairwiseClassesRun(Run):
     def _watch(self, before: int) -> None:
         """Where the losses have risen, let the sums hold the samples since alone."""
         s = self.s
-        if s.seen == before or s.seen % classes.LOOK:
+        if s.seen == before or s.seen % classes.LOOK or not self.optimizer.forgetting:
             return
         if keep := classes.since_rise(self.own.recent, s.seen, s.forgotten, s.loss_sum / s.seen):
             forget(self.view, min(keep, s.live))
