@@ -127,7 +127,8 @@ class Harmonic(_Formula):
         2 for Frank-Wolfe and SFW (the first step is then a whole one), 8 for the momentum of Mokhtari et al.; >= 2.
     floor
         The least step, in [0, 1]. A positive floor forgets the past at a constant rate, which is what a stream that
-        drifts asks for; the price is a gap that stays of the order of the floor.
+        drifts asks for; the price is a gap that stays of the order of the floor. In :class:`~fwonline.optim.SFW` it
+        must be well below ``batch_size / memory``.
     restart
         Start anew, with t = 0, every so many steps; None for never.
 

@@ -1,5 +1,7 @@
 """Every optimizer, sample by sample, against its paper's pseudocode on dense vectors."""
 
+import warnings
+
 import numpy as np
 import pytest
 from river import optim as river_optim
@@ -400,3 +402,20 @@ def test_counters_do_not_depend_on_how_a_step_runs():
             model.learn_arrays(X, y)
             counts.append((model.optimizer.n_steps, model.optimizer.n_gradients, model.optimizer.n_lmo))
         assert counts[0] == counts[1]
+
+
+def test_a_floor_too_high_for_the_memory_is_met_by_a_warning():
+    with pytest.warns(UserWarning, match=r"floor \* memory / batch_size is 10, expected at most 0.5"):
+        optim.SFW(memory=1000, schedule=Harmonic(floor=0.01))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optim.SFW(memory=1000, schedule=Harmonic())
+        steady = optim.SFW(memory=1000, batch_size=20, schedule=Harmonic(floor=0.01))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 20))
+    y = X[:, :4] @ [2.0, -1.5, 1.0, 2.0] + 0.5 * rng.normal(size=3000)
+    model = FWRegressor(sets.L1Ball(8.0), steady, seed=0)
+    model.learn_arrays(X[:2000], y[:2000])
+    before = model.cumulative_loss
+    model.learn_arrays(X[2000:], y[2000:])
+    assert model.cumulative_loss - before < 0.5 * 1000
