@@ -288,8 +288,8 @@ class StochasticPairwiseFW(Optimizer):
 
     Offline (:meth:`minimize`) c is 0: the mean loss itself is minimised. The model is then that of a coordinate
     Newton method with stale derivatives, and no rate is proved here: on smooth losses gaps of 1e-10 are usual where the
-    set hardly binds, but in a small ball it may stay at 1e-2, since it asks each coordinate where it would go alone. For
-    such a problem take :class:`PairwiseFW`.
+    set hardly binds, but in a small ball it may stay at 1e-2, since it asks each coordinate where it would go alone.
+    For such a problem take :class:`PairwiseFW`.
 
     Curvatures are those of the loss where they are constant, of the touching parabola of Jaakkola and Jordan for the
     log loss, and :math:`\alpha^2 / 2 f` for losses with corners.
