@@ -190,6 +190,9 @@ def test_a_copy_and_a_file_learn_on_as_the_model_does():
         assert mine.own.sums[:4].tobytes() == theirs.own.sums[:4].tobytes()
     assert whole._run.mix.omega.tobytes() == parts._run.mix.omega.tobytes()
     assert whole.weights == parts.weights
+    from_copy = copy.deepcopy(FWRegressor(sets.L1Ball(50.0), seed=0))
+    from_copy.learn_arrays(X, y)
+    assert codec.dumps(from_copy) == codec.dumps(whole)
 
 
 def test_weights_of_samples_are_brought_down_without_rounding():

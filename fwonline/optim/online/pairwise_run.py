@@ -111,7 +111,7 @@ class StochasticPairwiseRun(Run):
                     WINDOWS_HELD * window, WINDOW_STEPS, optimizer.significance, window, forgetting=False
                 )
                 run = type(self)(theirs, self.constraint, self.loss, None, bool(s.fit_intercept))
-                run.rng = rng
+                run.rng, run._last = rng, ()  # samples come in by the first model's buffers
                 self.windows.append(run)
         self.mix = mixing.Mix.of(1 + len(self.windows))
 
