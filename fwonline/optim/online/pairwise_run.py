@@ -178,11 +178,13 @@ class StochasticPairwiseRun(Run):
 
     def _provide(self, status: int, need: int) -> None:
         for run in self._models:
+            noise = run.draws.noise
             if status == NEED_POOL:
                 run._make_room(need)
-            elif run.s.drawn + run.s.steps > run.draws.noise.size:
+            elif run.s.drawn + run.s.steps > noise.size:
                 run._draw_noise()
-        self._bind()
+            if status == NEED_POOL or run.draws.noise is not noise:
+                self._bind()
 
     # --- saved, and from a file -------------------------------------------------------------------------------
 
