@@ -45,6 +45,11 @@ def label_array(classes: tuple) -> NDArray:
     return natural if natural.ndim == 1 and natural.tolist() == list(classes) else labels
 
 
+def is_frame(X: typing.Any) -> bool:
+    """Whether a matrix names its columns, as those of pandas, polars and pyarrow do."""
+    return hasattr(X, "columns") or hasattr(X, "column_names")
+
+
 class FWLinear(Readings, abc.ABC):
     """What :class:`FWRegressor` and :class:`FWClassifier` share."""
 
@@ -298,9 +303,9 @@ class FWLinear(Readings, abc.ABC):
         y
             The targets, a series.
         """
-        frame, series = river_utils.dataframe.into_frame(X), river_utils.dataframe.into_series(y)
+        (_, values, names), series = self._frame(X), river_utils.dataframe.into_series(y)
         self._y_name = series.name
-        self._learn_matrix(river_utils.dataframe.to_numpy(frame), series.to_numpy(), list(frame.columns))
+        self._learn_matrix(values, series.to_numpy(), names)
 
     def learn_arrays(self, X: typing.Any, y: ArrayLike) -> None:
         """Learn from the rows of a matrix, one after another, in one compiled loop.
@@ -310,7 +315,8 @@ class FWLinear(Readings, abc.ABC):
         Parameters
         ----------
         X
-            Samples x features, dense or scipy sparse; column j is the feature named j.
+            Samples x features, dense or scipy sparse: column j is the feature named j. Or a frame, as for
+            :meth:`learn_many`: a column is the feature of its name.
         y
             The targets, shape (n,).
 
@@ -321,10 +327,8 @@ class FWLinear(Readings, abc.ABC):
         ValueError
             If shapes do not fit.
         """
-        shape = np.shape(X)
-        if len(shape) != 2:
-            raise ValueError(f"X must be a matrix of samples x features, got shape {shape}")
-        self._learn_matrix(X, y, range(shape[1]))
+        values, names = self._matrix(X)
+        self._learn_matrix(values, y, names)
 
     def _learn_matrix(self, X: typing.Any, y: ArrayLike, names: typing.Sequence) -> None:
         labels = np.asarray(y)
@@ -432,11 +436,21 @@ class FWLinear(Readings, abc.ABC):
     def _frame(self, X: typing.Any) -> tuple[typing.Any, NDArray, list]:
         """A frame, its values and its columns' names."""
         frame = river_utils.dataframe.into_frame(X)
-        return frame, river_utils.dataframe.to_numpy(frame), list(frame.columns)
+        names = list(frame.columns)
+        try:
+            return frame, river_utils.dataframe.to_numpy(frame), names
+        except (TypeError, ValueError):
+            for name in names:
+                try:
+                    np.asarray(frame.get_column(name).to_numpy(), dtype=np.float64)
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"column {name!r} of X: {error}; expected numbers") from None
+            raise
 
-    @staticmethod
-    def _matrix(X: typing.Any) -> tuple[typing.Any, range]:
-        """A matrix whose column j is the feature named j."""
+    def _matrix(self, X: typing.Any) -> tuple[typing.Any, typing.Sequence]:
+        """A matrix and its columns' names: those of a frame; elsewhere column j is the feature named j."""
+        if is_frame(X):
+            return self._frame(X)[1:]
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         if X.ndim != 2:
             raise ValueError(f"X must be a matrix of samples x features, got shape {X.shape}")

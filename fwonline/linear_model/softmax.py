@@ -13,7 +13,7 @@ from fwonline import _loaded
 from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, describe
-from fwonline.linear_model.base import FWLinear, label_array, seen
+from fwonline.linear_model.base import FWLinear, is_frame, label_array, seen
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.classes_run import PairwiseClassesRun, moves_classes
@@ -294,7 +294,7 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         Parameters
         ----------
         X
-            Samples x features, dense or scipy sparse; column j is the feature named j.
+            Samples x features, as for :meth:`learn_arrays`: dense, scipy sparse or a frame.
         y
             The labels, shape (n,); rows of W are the distinct ones in sorted order.
         steps
@@ -315,8 +315,9 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         classes, targets = np.unique(np.asarray(y), return_inverse=True)
         optimizer = (self._default_optimizer() if self.optimizer is None else self.optimizer).clone()
         run = self._start(optimizer)
-        data = run.attach(X, targets.astype(np.float64))
-        d = np.shape(X)[1]
+        values, names = self._frame(X)[1:] if is_frame(X) else (X, range(np.shape(X)[1]))
+        data = run.attach(values, targets.astype(np.float64))
+        d = len(names)
         if self.max_names is not None and d > self.max_names:
             raise ValueError(f"X has {d} columns, more than max_names = {self.max_names}")
         run.grow(np.arange(d))
@@ -327,10 +328,10 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         self._features = FeatureIndex(self.max_names)
         self._classes = tuple(classes.tolist())
         self._run = self._start(self._default_optimizer() if self.optimizer is None else self.optimizer)
-        self._columns(range(d))
+        columns = self._columns(names)
         self._features.commit()
         self._run.admit(len(classes))
-        self._run.set_weights(result.x)
+        self._run.set_weights(result.x if columns is None else result.x[:, np.argsort(columns)])
         self._run.s.gap = result.gap_estimate
         return result
 
