@@ -25,6 +25,7 @@ _MODULES = (
     "fwonline.monitors",
     "fwonline.stream",
     "fwonline.datasets",
+    "fwonline.tables",
     "river.preprocessing",
     "river.feature_extraction",
     "river.compose",

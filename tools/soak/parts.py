@@ -42,6 +42,7 @@ from fwonline.checkpoint import Checkpoint, codec
 from fwonline.exceptions import FWOnlineError, SampleError
 from fwonline.loop import EventLoop
 from fwonline.stream import Sample
+from fwonline.tables import TableEncoder
 
 __all__ = ["PARTS"]
 
@@ -182,6 +183,39 @@ def use_places(held: Any) -> None:
     for atom in held["atoms"]:
         if isinstance(atom, sets.Atom) and atom.size <= 10_000:
             atom.to_dense(), hash(atom), atom.dot(np.ones(atom.shape))
+
+
+# --- tables ---
+
+
+def _table_rows(seed: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "age": 30.0 + x.get(0, 0.0),
+            "plan": f"p{i % 4}" if i % 7 else None,
+            "joined": f"2024-0{1 + i % 9}-11T0{i % 10}:00",
+            "is_new": i % 3 == 0,
+        }
+        for i, x in enumerate(_rows(40, seed))
+    ]
+
+
+def _encoder() -> TableEncoder:
+    encoder = TableEncoder({"zip": "category", "born": "date:%d.%m.%Y"}, max_categories=3, min_frequency=3)
+    for i, row in enumerate(_table_rows(0)):
+        encoder.learn_one({**row, "zip": i, "born": f"0{1 + i % 9}.03.1990"})
+    return encoder
+
+
+def use_encoder(encoder: TableEncoder) -> None:
+    for i, row in enumerate(_table_rows(1)):
+        for x in (row, {**row, "zip": i % 5, "new": 1.0}):
+            try:
+                encoder.learn_one(x)
+                _finite(list(encoder.transform_one(x).values()))
+            except SampleError:  # of a column whose kind the file has changed
+                pass
+    _back(encoder)
 
 
 # --- monitors and loops ---
@@ -374,6 +408,7 @@ def _parts() -> dict[str, Part]:
         found[f"kmeans/{name}"] = functools.partial(_kmeans, **settings), use_kmeans, fw_cluster.SHCGMKMeans
     for name in SETS:
         found[f"sets/{name}"] = functools.partial(_places, name), use_places, dict
+    found["table"] = _encoder, use_encoder, TableEncoder
     found["monitors"] = _monitors, use_monitors, list
     found["loop"] = _state, use_state, dict
     for name, make in RIVER.items():
