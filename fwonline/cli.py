@@ -20,7 +20,7 @@ from fwonline.exceptions import DefinitionError, SampleError, TooManyRejectedErr
 
 __all__ = ["main"]
 
-_OK, _FAILED, _MISUSED, _KILLED = 0, 1, 2, 130
+_OK, _FAILED, _MISUSED, _INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,9 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when all went well, also when a signal stopped a run cleanly; 1 when a run failed, for one because too much of
-        its stream was rejected; 2 when the command or the definition is wrong; 130 when a second Ctrl-C ended
-        everything at once.
+        0 when all went well, also when SIGTERM stopped a run cleanly; 1 when a run failed, for one because too much of
+        its stream was rejected; 2 when the command or the definition is wrong; 130 when Ctrl-C stopped a run, which
+        then can go on, or, pressed twice, ended everything at once.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        options.command(options)
+        return options.command(options) or _OK
     except KeyboardInterrupt:
         print("fwonline: ended at once", file=sys.stderr)
-        return _KILLED
+        return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has seen enough; what Python still holds of it goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -78,11 +78,14 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {text}{notes}; --traceback shows where"
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
     from fwonline._cli.run import Options, run
 
     known = [field.name for field in dataclasses.fields(Options)]
-    run(options.definition, Options(**{name: value for name, value in vars(options).items() if name in known}))
+    summary = run(
+        options.definition, Options(**{name: value for name, value in vars(options).items() if name in known})
+    )
+    return _INTERRUPTED if summary.signal == "SIGINT" else _OK
 
 
 def _simulate(options: argparse.Namespace) -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["CheckpointError", "DefinitionError", "FWOnlineError", "SampleError", "SourceError", "TooManyRejectedError"]
+__all__ = [
+    "CheckpointError",
+    "DefinitionError",
+    "FWOnlineError",
+    "MonitorError",
+    "SampleError",
+    "SourceError",
+    "TooManyRejectedError",
+]
 
 
 class FWOnlineError(Exception):
@@ -42,6 +50,10 @@ class SourceError(FWOnlineError):
 
 class DefinitionError(FWOnlineError, ValueError):
     """A wrong stream definition: the message names the key and what was expected."""
+
+
+class MonitorError(FWOnlineError, TypeError):
+    """A monitor that cannot measure this model, or these labels: the message says what it needs."""
 
 
 class CheckpointError(FWOnlineError):

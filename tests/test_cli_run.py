@@ -10,6 +10,7 @@ import fwonline
 from fwonline.checkpoint import Checkpoint
 from fwonline.cli import main
 from fwonline.loop import EventLoop
+from fwonline.monitors import Gap
 
 SMALL = """
 source = "Phishing"
@@ -336,15 +337,23 @@ def test_a_damaged_checkpoint_is_told_in_a_line_and_the_one_before_it_taken(here
     assert len((here / "runs" / "small" / "predictions.jsonl").read_text().splitlines()) == 1250
 
 
-def test_an_error_nobody_foresaw_is_one_line_unless_asked_for_more(here, capsys):
+def test_an_error_nobody_foresaw_is_one_line_unless_asked_for_more(here, capsys, monkeypatch):
+    def update(self, *values, **more):
+        raise TypeError("a number is missing")
+
+    monkeypatch.setattr(Gap, "update", update)
+    assert main(["run", "small.toml", "--quiet"]) == 1
+    assert capsys.readouterr().err == "fwonline: TypeError: a number is missing; --traceback shows where\n"
+    with pytest.raises(TypeError, match="a number is missing"):
+        main(["run", "small.toml", "--quiet", "--fresh", "--traceback"])
+
+
+def test_a_monitor_that_finds_nothing_in_the_model_is_told_with_its_line(here, capsys):
     (here / "odd.toml").write_text('source = "Phishing"\nmodel = "LogisticRegression"\nmonitors = ["Gap"]\n')
-    assert main(["run", "odd.toml", "--quiet"]) == 1
+    assert main(["run", "odd.toml", "--quiet"]) == 2
     assert capsys.readouterr().err == (
-        "fwonline: TypeError: Gap needs a model with the attribute 'gap'; LogisticRegression has none; "
-        "--traceback shows where\n"
+        "fwonline: odd.toml:3: monitors[0]: Gap needs a model with the attribute 'gap'; LogisticRegression has none\n"
     )
-    with pytest.raises(TypeError, match="Gap needs a model"):
-        main(["run", "odd.toml", "--quiet", "--fresh", "--traceback"])
 
 
 def test_secrets_of_the_environment_are_filled_in_and_never_written(here, capsys, monkeypatch):

@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fwonline._cli import FolderError
@@ -62,7 +62,8 @@ def run(path: Path, options: Options) -> Summary:
         with _view(definition.name, limit, output) as view:
             summary = _run(definition, own, limit, view, group)
         output.write(_last_lines(summary, own, path, options, is_shared=is_shared))
-        return summary
+        # whoever closed the output has seen enough: that is no Ctrl-C
+        return summary if output.is_open else replace(summary, signal="")
 
 
 @contextlib.contextmanager

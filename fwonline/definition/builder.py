@@ -18,7 +18,7 @@ from fwonline._pipeline import final_estimator
 from fwonline.definition import classes
 from fwonline.definition.permissions import REFERENCE, Permissions, is_secret
 from fwonline.definition.toml import KeyPath, Lines, dotted
-from fwonline.exceptions import DefinitionError
+from fwonline.exceptions import DefinitionError, MonitorError
 from fwonline.loop import BadSamples, EventLoop, GroupLoop, Questions, Timing
 from fwonline.monitors import Metric, Monitor
 from fwonline.stream import Sink, Source, as_source
@@ -188,13 +188,13 @@ class Builder:
         return model
 
     def monitor(self, spec: Any, path: KeyPath, model: Any) -> Any:
-        window = None
+        window = positive = None
         if isinstance(spec, dict) and isinstance(spec.get("class"), str) and _is_metric(spec["class"]):
             spec = dict(spec)
-            window = spec.pop("window", None)
+            window, positive = spec.pop("window", None), spec.pop("positive", None)
         monitor = self.named_object(spec, path)
         if monitor is _BROKEN or isinstance(monitor, Monitor):
-            return monitor
+            return self.reading(monitor, model, path)
         if not isinstance(monitor, metrics.base.Metric):
             return self.problem(path, f"expected a monitor or a river metric, found {type(monitor).__name__}")
         # river's metrics know no rankers, whose predictions are those of regressors
@@ -202,14 +202,31 @@ class Builder:
         if model is not _BROKEN and not (rates or monitor.works_with(model)):
             what = type(final_estimator(model)).__name__
             return self.problem(path, f"{type(monitor).__name__} does not measure what {what} predicts")
-        return self.over_window(monitor, window, path) if window is not None else Metric(monitor)
+        if isinstance(positive, dict | list):
+            return self.problem((*path, "positive"), f"expected a label, found {_shown(positive)}")
+        over = monitor if window is None else self.over_window(monitor, window, path)
+        if over is _BROKEN:
+            return over
+        try:
+            return self.reading(Metric(over, positive=positive), model, path)
+        except ValueError as error:
+            return self.problem(path, str(error))
+
+    def reading(self, monitor: Any, model: Any, path: KeyPath) -> Any:
+        """A monitor that has something to read from the model."""
+        if monitor is not _BROKEN and model is not _BROKEN:
+            try:
+                monitor.check_model(model)
+            except MonitorError as error:
+                return self.problem(path, str(error))
+        return monitor
 
     def over_window(self, metric: Any, window: Any, path: KeyPath) -> Any:
         if type(window) is not int or window < 1:
             return self.problem((*path, "window"), f"expected a positive integer, found {_shown(window)}")
         parameters = {key: getattr(metric, key) for key in classes.parameters(type(metric)) if hasattr(metric, key)}
         try:
-            return Metric(utils.Rolling(type(metric), window, **parameters))
+            return utils.Rolling(type(metric), window, **parameters)
         except Exception as error:  # as in `call`
             return self.problem((*path, "window"), f"{type(metric).__name__}: {error}")
 

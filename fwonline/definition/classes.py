@@ -41,10 +41,13 @@ _MODULES = (
     "river.datasets",
     "river.datasets.synth",
 )
-# These need a function, a class or an iterator, which no file can hold, or are no parts of a run.
+# These need a function, a class or an iterator, which no file can hold, have no number to show, or are no parts of a
+# run.
 _NOT_FROM_DATA = {
     "Bracket",
     "CallbackSink",
+    "ClassificationReport",
+    "ConfusionMatrix",
     "ConvexSet",
     "FuncTransformer",
     "Grouper",
@@ -55,6 +58,7 @@ _NOT_FROM_DATA = {
     "Rejected",
     "Sample",
     "SelectType",
+    "Silhouette",
     "TargetTransformRegressor",
 }
 

@@ -94,7 +94,10 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         if missing:
             raise SampleError(f"the label is {y!r}; expected one of two classes")
         if len(classes) == 2:
-            raise SampleError(f"the label is {y!r}; expected {classes[0]!r} or {classes[1]!r}, the classes seen so far")
+            raise SampleError(
+                f"the label is {y!r}; expected {classes[0]!r} or {classes[1]!r}, the classes seen so far (FWSoftmax "
+                "learns more than two)"
+            )
         if isinstance(y, bool | np.bool_) and not classes:
             self._classes = (False, True)
         elif not classes:
@@ -162,13 +165,13 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         return np.array([float(mean(one)) for one in z.tolist()]) if mean else p
 
     def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
-        """The probability of each class; a half each before learning."""
+        """The probability of each class: a half each before learning, and 1 for the only one seen so far."""
         return self._probabilities(self._raw_one(x), self.classes)
 
     def _probabilities(self, z: float, classes: tuple) -> dict:
         p = sigmoid(z) if self._mean is None else float(self._mean(z))
         negative, positive = classes
-        return {negative: 1.0 - p, positive: p}
+        return {negative: 1.0} if positive is None else {negative: 1.0 - p, positive: p}
 
     def play_one(self, x: dict, y: typing.Any) -> typing.Any:
         """Predict the class of a sample, then learn the sample; returns the prediction: see `FWRegressor.play_one`."""
@@ -185,7 +188,8 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         frame, values, names = self._frame(X)
         p = self._positive(values, names)
         negative, positive = self.classes
-        return river_utils.dataframe.to_native_frame({negative: 1.0 - p, positive: p}, like=frame)
+        shares = {negative: np.ones(len(p))} if positive is None else {negative: 1.0 - p, positive: p}
+        return river_utils.dataframe.to_native_frame(shares, like=frame)
 
     def predict_many(self, X: typing.Any) -> typing.Any:
         """The likelier class of a frame's rows; a series of the same library."""
@@ -195,7 +199,8 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
 
     def _labels(self, p: np.ndarray) -> np.ndarray:
         # Of two that are equally likely the negative one, as `predict_one` has it.
-        return label_array(self.classes)[(p > 1.0 - p).astype(int)]
+        classes = self.classes
+        return label_array(classes[:1] * 2 if classes[1] is None else classes)[(p > 1.0 - p).astype(int)]
 
     def predict_arrays(self, X: typing.Any) -> np.ndarray:
         """The likelier class of a matrix's rows, shape (n,): each as :meth:`predict_one` has it.

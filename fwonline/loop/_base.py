@@ -127,7 +127,7 @@ class Loop(abc.ABC):
         if not stop.requested:
             for learner in self._learners():
                 learner.check_rejected_share()
-        summary = self._summary(stop.requested, self._position() if position is None else position)
+        summary = self._summary(stop.name, self._position() if position is None else position)
         for observer in self.observers:
             observer.on_end(summary)
         return summary
@@ -211,11 +211,13 @@ class Loop(abc.ABC):
         for observer in self.observers:
             observer.on_report(report)
 
-    def _summary(self, interrupted: bool, position: Any) -> Summary:
+    def _summary(self, signal_name: str, position: Any) -> Summary:
         elapsed = time.perf_counter() - self._started
         standing = self._standing()
         rate = (standing["n"] - self._first_n) / elapsed if elapsed > 0 else 0.0
-        return Summary(**standing, elapsed=elapsed, rate=rate, interrupted=interrupted, position=position)
+        return Summary(
+            **standing, elapsed=elapsed, rate=rate, interrupted=bool(signal_name), signal=signal_name, position=position
+        )
 
 
 def values_of(monitors: Iterable[Any]) -> dict[str, Any]:

@@ -143,12 +143,15 @@ class Summary(_Standing):
         Items a second of this run.
     interrupted
         Whether a signal ended the run.
+    signal
+        The name of that signal, ``"SIGINT"`` or ``"SIGTERM"``; else empty.
     position
         Where the source stands.
     """
 
     interrupted: bool
     position: Any
+    signal: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dict, as JSON can hold it."""

@@ -9,6 +9,7 @@ from river import base
 
 from fwonline import _loaded
 from fwonline._pipeline import final_estimator
+from fwonline.exceptions import MonitorError
 
 __all__ = ["Monitor", "Periodic"]
 
@@ -24,6 +25,8 @@ class Monitor(base.Base, abc.ABC):
 
     # Attributes that are None at first and no numbers later.
     _not_numbers: tuple[str, ...] = ()
+    # Attributes of an estimator, of which it must have one.
+    _reads: tuple[str, ...] = ()
 
     @abc.abstractmethod
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
@@ -47,6 +50,15 @@ class Monitor(base.Base, abc.ABC):
 
     def finish(self) -> None:
         """Do what was postponed: the stream has ended, and the next `get` is about all samples."""
+
+    def check_model(self, model: Any) -> None:
+        """Check, before a run, that there is something to read from a model.
+
+        Raises MonitorError when there is not: what this monitor needs, and what the model lacks.
+        """
+        holders = (model, final_estimator(model))
+        if self._reads and not any(_may_have(holder, name) for holder in holders for name in self._reads):
+            raise _lacking(self, holders[1], self._reads[0])
 
     def _check_loaded(self) -> None:
         """Check that a monitor of these parameters could have these numbers; subclasses check the rest."""
@@ -100,17 +112,28 @@ _MISSING = object()
 
 
 def exposed(monitor: Monitor, model: Any, attribute: str) -> Any:
-    """An attribute of the estimator. Raises TypeError with the monitor's name where there is none."""
+    """An attribute of the estimator. Raises MonitorError with the monitor's name where there is none."""
     name = type(monitor).__name__
     if model is None:
-        raise TypeError(f"{name} reads its numbers from the model: call update(model=model)")
+        raise MonitorError(f"{name} reads its numbers from the model: call update(model=model)")
     value = getattr(model, attribute, _MISSING)  # a pipeline has none of what its estimators expose
     if value is _MISSING:
         estimator = final_estimator(model)
         value = getattr(estimator, attribute, _MISSING)
     if value is _MISSING:
-        raise TypeError(f"{name} needs a model with the attribute {attribute!r}; {type(estimator).__name__} has none")
+        raise _lacking(monitor, estimator, attribute)
     return value
+
+
+def _may_have(model: Any, attribute: str) -> bool:
+    """Whether a model has an attribute, without computing it; what hands attributes on may have any."""
+    cls = type(model)
+    return hasattr(cls, attribute) or attribute in getattr(model, "__dict__", {}) or hasattr(cls, "__getattr__")
+
+
+def _lacking(monitor: Monitor, estimator: Any, attribute: str) -> MonitorError:
+    name = type(monitor).__name__
+    return MonitorError(f"{name} needs a model with the attribute {attribute!r}; {type(estimator).__name__} has none")
 
 
 def number(value: float | None) -> str:

@@ -33,6 +33,8 @@ class Feasibility(Periodic):
     {'violation': 0.0, 'violation_worst': 2e-09, 'violation_worst_at': 2, 'violation_looks': 3}
     """
 
+    _reads = ("violation",)
+
     def __init__(self, every: int = 100):
         super().__init__(every)
         self._last: float | None = None

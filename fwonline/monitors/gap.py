@@ -80,6 +80,8 @@ class Gap(Monitor):
     ICML.](https://arxiv.org/abs/2002.11860)
     """
 
+    _reads = ("gap",)
+
     def __init__(self, every: int | None = None, fading_factor: float = 0.01):
         if every is not None and every < 0:
             raise ValueError(f"every must be None or at least 0, not {every}")

@@ -9,9 +9,14 @@ from typing import Any
 from river import metrics, utils
 
 from fwonline import _loaded
+from fwonline._pipeline import final_estimator
+from fwonline.exceptions import MonitorError
 from fwonline.monitors.base import Monitor
 
 __all__ = ["Metric"]
+
+# Where no label is named as the positive one, river takes True, which 1 equals; these are its counterparts.
+_PLAIN = frozenset({False, True, -1, 2})  # 0 and 1 are False and True
 
 
 class Metric(Monitor):
@@ -26,6 +31,17 @@ class Metric(Monitor):
         A river metric, several of them added up, or one in `river.utils.Rolling` (whose window a clone copies).
     name
         What the value is called; by default the metric's class.
+    positive
+        The label that metrics of two classes (`ROCAUC`, `LogLoss`, `F1`) take for the positive one; all others are
+        negative. None: True, or 1, and a label that is neither of these nor 0, -1, 2 is an error, since nothing says
+        which of them is meant.
+
+    Raises
+    ------
+    MonitorError
+        From `update`, for such a label.
+    ValueError
+        When the metric has another `pos_val` than True, with which river's metrics count wrongly: give `positive`.
 
     Examples
     --------
@@ -38,15 +54,31 @@ class Metric(Monitor):
     Metric: Accuracy: 50.00%
     >>> monitor.get()
     {'Accuracy': 0.5}
+    >>> monitor = Metric(metrics.ROCAUC(), positive="spam")
+    >>> monitor.update("spam", {"spam": 0.8, "ham": 0.2})
+    >>> monitor.update("ham", {"spam": 0.3, "ham": 0.7})
+    >>> monitor.get()
+    {'ROCAUC': 1.0}
     """
 
-    def __init__(self, metric: metrics.base.Metric | utils.Rolling | utils.TimeRolling, name: str | None = None):
+    def __init__(
+        self,
+        metric: metrics.base.Metric | utils.Rolling | utils.TimeRolling,
+        name: str | None = None,
+        positive: Any = None,
+    ):
         if isinstance(metric, type) or not (hasattr(metric, "update") and hasattr(metric, "get")):
             raise TypeError(f"metric must be a river metric such as metrics.MAE(), not {metric!r}")
         self.metric = metric
         self.name = name
+        self.positive = positive
         # Each metric, and whether it wants a label where the prediction is a dict of probabilities.
         self._parts = [(part, bool(getattr(part, "requires_labels", True))) for part in _parts(metric)]
+        for part in self._inner():
+            if (pos_val := getattr(part, "pos_val", True)) != True:  # noqa: E712  (1 serves, too)
+                raise ValueError(
+                    f"pos_val={pos_val!r}: river's metrics count wrongly with it; give positive={pos_val!r}"
+                )
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
@@ -59,12 +91,51 @@ class Metric(Monitor):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"metric": metrics.MAE()}
 
+    def check_model(self, model: Any) -> None:
+        estimator = final_estimator(model)
+        binary = [type(part).__name__ for part in self._inner() if isinstance(part, metrics.base.BinaryMetric)]
+        if binary and self.positive is None and getattr(estimator, "_multiclass", False):
+            raise MonitorError(
+                f"{binary[0]} measures two classes, and {type(estimator).__name__} predicts any number of them: write "
+                f'positive = "LABEL" beside {binary[0]} for one class against the others, or take CrossEntropy, '
+                "Accuracy, MacroF1 or another that measures them all"
+            )
+        if self.positive is not None and not binary:
+            raise MonitorError(
+                f"only a metric of two classes has a positive one, and {type(self._inner()[0]).__name__} is none"
+            )
+
+    def _inner(self) -> list[Any]:
+        """The metrics themselves, without the windows around them."""
+        return [getattr(part, "obj", part) for part, _ in self._parts]
+
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         if y_true is None or y_pred is None or y_pred == {}:
             return
         label = max(y_pred, key=y_pred.__getitem__) if isinstance(y_pred, dict) else y_pred
         for metric, requires_labels in self._parts:
-            metric.update(y_true, label if requires_labels else y_pred)
+            inner = getattr(metric, "obj", metric)
+            if metrics.base.BinaryMetric in type(inner).__mro__:  # river's abstract classes make `isinstance` slow
+                metric.update(*self._binary(inner, y_true, label, None if requires_labels else y_pred))
+            else:
+                metric.update(y_true, label if requires_labels else y_pred)
+
+    def _binary(self, metric: Any, y_true: Any, label: Any, p: Any) -> tuple[Any, Any]:
+        """What a metric of two classes is told: labels, or in place of the predicted one `p`, which may be a score."""
+        if self.positive is None:
+            odd = [one for one in ([y_true, label] if p is None else [y_true]) if not _is_plain(one)]
+            if odd:
+                name, found = type(metric).__name__, odd[0]
+                raise MonitorError(
+                    f"{name} measures two classes, and which of them is positive is not known: expected labels true "
+                    f"and false, or 1 and 0, found {found!r}. Write positive = {_toml(found)}, or the other label, "
+                    f"beside {name}"
+                )
+        # In river's own terms: some of its metrics take any label that is not 0 for the positive one.
+        positive = True if self.positive is None else self.positive
+        if isinstance(p, dict) and self.positive is not None:
+            p = {True: p.get(positive, 0.0), False: 1.0 - p.get(positive, 0.0)}
+        return bool(y_true == positive), bool(label == positive) if p is None else p
 
     def get(self) -> dict[str, float | None]:
         values = {}
@@ -78,6 +149,18 @@ class Metric(Monitor):
 
     def _text(self) -> str:
         return ", ".join(str(metric) for metric, _ in self._parts)
+
+
+def _is_plain(label: Any) -> bool:
+    """Whether True, or 1, is the positive one of a label and its counterpart."""
+    try:
+        return label in _PLAIN
+    except TypeError:  # what cannot be hashed
+        return False
+
+
+def _toml(label: Any) -> str:
+    return f'"{label}"' if isinstance(label, str) else repr(label)
 
 
 def _parts(metric: Any) -> list[Any]:

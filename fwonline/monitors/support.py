@@ -37,6 +37,8 @@ class Support(Periodic):
     {'support': 2, 'support_largest': 2}
     """
 
+    _reads = ("support_size", "weights")
+
     def __init__(self, every: int = 100):
         super().__init__(every)
         self._last: int | None = None
