@@ -313,10 +313,15 @@ def _size(shape: Any) -> int:
 
 
 def _with_state(bits: Any, state: Any) -> Any:
-    """Random bits in a state that they can have: numpy takes any, and then reads where its counters point."""
-    bits.state = state
+    """Random bits in a state that they can have: numpy before 2.5 takes any, and then reads where its counters point."""
+    name = type(bits).__name__
+    impossible = f"the checkpoint has a random generator {name} in a state that it cannot have"
+    try:
+        bits.state = state
+    except ValueError as error:
+        raise CheckpointError(f"{impossible}: {error}") from None
     held = bits.state
-    name, inner = held["bit_generator"], held["state"]
+    inner = held["state"]
     if name == "MT19937":
         is_good = 0 <= inner["pos"] <= len(inner["key"]) and not _is_stuck(inner["key"])
     elif name == "Philox":
@@ -326,7 +331,7 @@ def _with_state(bits: Any, state: Any) -> Any:
     else:
         is_good = True
     if not is_good or held.get("has_uint32", 0) not in (0, 1):
-        raise CheckpointError(f"the checkpoint has a random generator {name} in a state that it cannot have")
+        raise CheckpointError(impossible)
     return bits
 
 
