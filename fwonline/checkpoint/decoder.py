@@ -313,7 +313,7 @@ def _size(shape: Any) -> int:
 
 
 def _with_state(bits: Any, state: Any) -> Any:
-    """Random bits in a state that they can have: numpy before 2.5 takes any, and then reads where its counters point."""
+    """Random bits in a state that they can have: before 2.5 numpy takes any, and reads where its counters point."""
     name = type(bits).__name__
     impossible = f"the checkpoint has a random generator {name} in a state that it cannot have"
     try:
