@@ -24,6 +24,7 @@ _PARTS = (
     "reco",
     "sets",
     "stream",
+    "tables",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+import operator
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,6 +50,7 @@ VALUES: dict[type, Callable[[Any], tuple]] = {
     datetime.date: lambda v: (v.year, v.month, v.day),
     datetime.time: lambda v: (v.hour, v.minute, v.second, v.microsecond, v.tzinfo),
     datetime.datetime: lambda v: (v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.tzinfo),
+    operator.itemgetter: lambda v: v.__reduce__()[1],
     datetime.timezone: lambda v: (v.utcoffset(None),),
 }
 

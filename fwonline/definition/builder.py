@@ -273,6 +273,21 @@ class Builder:
             return _BROKEN
         return compose.Pipeline(*steps) if len(steps) > 1 else steps[0]
 
+    def estimators(
+        self, spec: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None, *, many: bool
+    ) -> Any:
+        """What a meta-estimator is made of: an object, its name alone, or a pipeline, or a list of these."""
+        if many:
+            if not isinstance(spec, list):
+                return self.problem(path, f"expected a list, found {_shown(spec)}")
+            found = [self.estimators(item, (*path, i), cls, parameter, many=False) for i, item in enumerate(spec)]
+            return _BROKEN if any(item is _BROKEN for item in found) else found
+        made, wanted = self.named_object(spec, path), classes.estimators_of(cls, parameter)
+        if made is not _BROKEN and wanted and not isinstance(last := final_estimator(made), wanted):
+            kinds = " or ".join(dict.fromkeys(f"a {kind.__name__}" for kind in wanted))
+            return self.problem(path, f"{cls.__name__} expects {kinds}, found {type(last).__name__}")
+        return made
+
     def object(self, spec: dict[str, Any], path: KeyPath, at: KeyPath | None = None) -> Any:
         """An object of a table; `at` is where the name of its class stands, by default under the key ``class``."""
         if "class" not in spec:
@@ -313,6 +328,8 @@ class Builder:
             return self.problem(
                 path, 'a secret is not written in a definition: write "${NAME}", and set NAME in the environment'
             )
+        if holds := classes.holds_estimators(cls, parameter):
+            return self.estimators(value, path, cls, parameter, many=holds == "many")
         if isinstance(value, dict):
             if "class" in value:
                 return self.object(value, path)

@@ -9,7 +9,18 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["AmbiguousName", "closest", "expected_type", "find", "listing", "parameters", "wants_function"]
+from river import base, compose
+
+__all__ = [
+    "AmbiguousName",
+    "closest",
+    "expected_type",
+    "find",
+    "holds_estimators",
+    "listing",
+    "parameters",
+    "wants_function",
+]
 
 # A definition may come from somebody else, so nothing here runs code from the file.
 _MODULES = (
@@ -30,6 +41,11 @@ _MODULES = (
     "river.feature_extraction",
     "river.compose",
     "river.linear_model",
+    "river.multiclass",
+    "river.ensemble",
+    "river.forest",
+    "river.tree",
+    "river.naive_bayes",
     "river.metrics",
     "river.optim",
     "river.optim.losses",
@@ -54,7 +70,6 @@ _NOT_FROM_DATA = {
     "IterableSource",
     "Objective",
     "Optimizer",
-    "Pipeline",
     "Rejected",
     "Sample",
     "SelectType",
@@ -62,6 +77,11 @@ _NOT_FROM_DATA = {
     "TargetTransformRegressor",
 }
 
+_COMPOSED: dict[type, tuple[type, ...]] = {
+    compose.Pipeline: (base.Estimator,),
+    compose.TransformerUnion: (base.BaseTransformer,),
+    compose.TransformerProduct: (base.BaseTransformer,),
+}
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str,)}
 _WORDS = {"bool": "true or false", "int": "an integer", "float": "a number", "str": "a string"}
 
@@ -152,6 +172,35 @@ def wants_function(parameter: inspect.Parameter) -> bool:
     True
     """
     return re.fullmatch(r"(typing\.)?Callable(\[.*\])?( \| None)?", str(parameter.annotation)) is not None
+
+
+def holds_estimators(cls: type, parameter: inspect.Parameter | None) -> str:
+    """``"one"`` where a parameter is an estimator or a pipeline of some, ``"many"`` for a list of these, else empty.
+
+    >>> holds_estimators(find("TransformerUnion"), parameters(find("TransformerUnion"))["transformers"])
+    'many'
+    >>> holds_estimators(find("BaggingClassifier"), parameters(find("BaggingClassifier"))["model"])
+    'one'
+    """
+    if not estimators_of(cls, parameter) or parameter is None:
+        return ""
+    is_list = re.search(r"\b(list|tuple|Sequence|Iterable)\[", str(parameter.annotation))
+    return "many" if is_list or parameter.kind is inspect.Parameter.VAR_POSITIONAL else "one"
+
+
+def estimators_of(cls: type, parameter: inspect.Parameter | None) -> tuple[type, ...]:
+    """Which of river's base classes a parameter of estimators takes; none where it takes others.
+
+    >>> estimators_of(find("BaggingClassifier"), parameters(find("BaggingClassifier"))["model"])
+    (<class 'river.base.classifier.Classifier'>,)
+    """
+    if parameter is None:
+        return ()
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return _COMPOSED.get(cls, ())
+    words = re.findall(r"\b[A-Z]\w*\b", str(parameter.annotation))
+    found = [getattr(base, word) for word in words if word in base.__all__]
+    return tuple(kind for kind in found if inspect.isclass(kind) and kind is not base.Base)
 
 
 def expected_type(parameter: inspect.Parameter, value: Any) -> str:

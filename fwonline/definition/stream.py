@@ -35,10 +35,11 @@ class StreamDefinition:
 
     A definition is TOML. An object is a table whose key ``class`` names a public class of fwonline (sets, optimizers,
     estimators, monitors, sources, sinks, simulators) or of river (preprocessing, feature extraction, compose, metrics,
-    losses, schedulers, linear models, drift, statistics, datasets); its other keys are the constructor's parameters.
-    Where an object belongs and needs no parameters, its name alone will do. A list under ``model`` is a pipeline. A
-    river metric among the monitors is wrapped in `fwonline.monitors.Metric`, and its key ``window`` makes it one of the
-    last so many samples. Nothing in a definition runs code.
+    losses, schedulers, linear models, ensembles, trees, multi-class, drift, statistics, datasets); its other keys are
+    the constructor's parameters. Where an object belongs and needs no parameters, its name alone will do. A list under
+    ``model``, or where a union or a meta-estimator takes an estimator, is a pipeline. A river metric among the monitors
+    is wrapped in `fwonline.monitors.Metric`, and its key ``window`` makes it one of the last so many samples. Nothing
+    in a definition runs code.
 
     A table ``group`` makes it the definition of a worker: several processes that run it share out the partitions of one
     stream (`GroupLoop`).

@@ -6,10 +6,12 @@ import abc
 import itertools
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from fwonline.exceptions import SampleError, SourceError, TooManyRejectedError
+from fwonline.loop._exploding import exploding
 from fwonline.loop._learner import Learner
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop.options import Options
@@ -61,6 +63,7 @@ class Loop(abc.ABC):
         self.observers = list(observers)
         self.options = options
         timing = options.timing
+        self._exploded: set[Any] = set()  # columns that were warned of
         self._reports = Timer(timing.report_every, timing.report_samples, 1.0 if self.observers else None)
         self._checkpoints = Timer(timing.checkpoint_every, timing.checkpoint_samples, checkpoint_every)
 
@@ -202,6 +205,7 @@ class Loop(abc.ABC):
 
     def _report(self) -> None:
         now = time.perf_counter()
+        self._warn_of_explosions()
         standing = self._standing()
         passed, n = now - self._reported, standing["n"] - self._reported_n
         self._reported, self._reported_n = now, standing["n"]
@@ -210,6 +214,13 @@ class Loop(abc.ABC):
         report = Report(**standing, elapsed=elapsed, rate=rate, progress=self.source.progress, lag=lag, lags=lags)
         for observer in self.observers:
             observer.on_report(report)
+
+    def _warn_of_explosions(self) -> None:
+        for learner in self._learners():
+            for column, what in exploding(learner.model, learner.counts.n_learned):
+                if column not in self._exploded:
+                    self._exploded.add(column)
+                    warnings.warn(what, stacklevel=2)
 
     def _summary(self, signal_name: str, position: Any) -> Summary:
         elapsed = time.perf_counter() - self._started

@@ -16,6 +16,8 @@ from fwonline.loop._values import Refusal, is_finite, is_number, shown
 
 __all__ = ["NOT_YET", "can_learn", "try_sample"]
 
+# So many features that are no numbers are tried one by one.
+_MOST_TRIED = 4
 NOT_YET = object()  # in place of the target of a question
 
 
@@ -40,7 +42,37 @@ def try_sample(model: Any, x: dict, y: Any, odd: Collection[Any], *, is_large: b
         except SampleError as error:
             raise Refusal("model", str(error)) from error
         except Exception as error:
-            raise Refusal("model", f"the model cannot take it: {type(error).__name__}: {error}") from error
+            why = f"{type(error).__name__}: {error}"
+            if misfits := [f"{shown(name)} is {shown(x[name])}" for name in _misfits(model, x, y)]:
+                hint = "a TableEncoder as the first step makes numbers of text, dates and missing values"
+                raise Refusal(
+                    "model", f"feature {' and '.join(misfits)}, and the model takes numbers alone ({why}); {hint}"
+                ) from error
+            raise Refusal("model", f"the model cannot take it: {why}") from error
+
+
+def _misfits(model: Any, x: dict, y: Any) -> list[Any]:
+    """The features that are no numbers and keep the model from learning a sample that it would learn with numbers.
+
+    Each is tried on a model of the same parameters that has learned nothing.
+    """
+
+    def takes(sample: dict) -> bool:
+        fresh = calls(model.clone())
+        try:
+            if y is not NOT_YET:
+                fresh.learn(sample, y)
+            elif fresh.predict is not None:
+                fresh.predict(sample)
+        except Exception:  # whatever it raises
+            return False
+        return True
+
+    numbers = {name: value if is_number(value) else 1.0 for name, value in x.items()}
+    odd = [name for name, value in x.items() if not is_number(value)][:_MOST_TRIED]
+    if not odd or not hasattr(model, "clone") or not takes(numbers):
+        return []
+    return [name for name in odd if not takes({**numbers, name: x[name]})]
 
 
 def can_learn(model: Any, x: dict, y: Any) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.files import FileSource, Path
-from fwonline.stream.records import KINDS, RecordLayout, as_converter, listed
+from fwonline.stream.records import KINDS, RecordLayout, as_converter, field_names, listed
 
 __all__ = ["CSVSource"]
 
@@ -55,6 +55,8 @@ class CSVSource(FileSource):
         also gets empty fields (but never an empty target). A value that does not fit has its row rejected.
     key, time, features, drop, require_target
         As for `JSONLinesSource`, by column; all `features` must be there, and a dropped column is not read.
+    na_values
+        Texts that mean a missing value in any column, as an empty field does: ``["NA", "?"]``.
     delimiter, quotechar
         One character each.
     header
@@ -92,6 +94,7 @@ class CSVSource(FileSource):
         features: Collection[str] | None = None,
         drop: Collection[str] = (),
         require_target: bool = True,
+        na_values: Collection[str] = (),
         delimiter: str = ",",
         quotechar: str = '"',
         header: Sequence[str] | None = None,
@@ -104,6 +107,7 @@ class CSVSource(FileSource):
         self.delimiter = _one_character(delimiter, "delimiter")
         self.quotechar = _one_character(quotechar, "quotechar")
         self.header = header
+        self._missing = frozenset(field_names(na_values, "na_values"))
         if isinstance(converters, Mapping):
             self._default = as_converter("auto", "converters")
             self._converters = {c: as_converter(kind, f"converters[{c!r}]") for c, kind in converters.items()}
@@ -114,7 +118,7 @@ class CSVSource(FileSource):
         rows = self._rows = _Rows(lines, self.delimiter, self.quotechar)
         if not self._sought.line:
             self._read_header(rows)
-        if self.delimiter == "," and not self._converters and not self.layout.drop:
+        if self.delimiter == "," and not (self._converters or self.layout.drop or self._missing):
             rows.as_numbers = ROW_OF.get(self._default)
         while (row := rows.next()) is not None:
             self._row, self._n_lines = row, rows.n_lines
@@ -185,11 +189,11 @@ class CSVSource(FileSource):
             return Rejected(raw, f"{origin}: {expected}", origin)
         if type(row[0]) is not str:
             return self.layout.sample(dict(zip(self._names, row, strict=True)), raw, origin)
-        record = {}
+        record, missing = {}, self._missing
         for i, name, convert, empty_is_none in self._columns:
             cell = row[i]
             try:
-                record[name] = None if empty_is_none and not cell else convert(cell)
+                record[name] = None if (empty_is_none and not cell) or cell in missing else convert(cell)
             except Exception as error:  # a function of the user's may raise anything, and the stream goes on
                 why = error if str(error) else f"cannot be read from {cell!r}"
                 return Rejected(raw, f"{origin}: column {name!r}: {why}", origin)

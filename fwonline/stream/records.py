@@ -42,8 +42,8 @@ class RecordLayout:
         self.target = target
         self.key = key
         self.time = time
-        self.features = None if features is None else frozenset(_names(features, "features"))
-        self.drop = tuple(_names(drop, "drop"))
+        self.features = None if features is None else frozenset(field_names(features, "features"))
+        self.drop = tuple(field_names(drop, "drop"))
         self.require_target = require_target
         self._is_plain = key is None and time is None and not self.drop
         self.only_target = target if self._is_plain and features is None else None  # of records without other roles
@@ -90,7 +90,8 @@ class RecordLayout:
         return Sample(record, y, key, time, origin, headers)
 
 
-def _names(names: Collection[str], parameter: str) -> Collection[str]:
+def field_names(names: Collection[str], parameter: str) -> Collection[str]:
+    """Return `names`; a text in place of a list is a TypeError."""
     if isinstance(names, str):  # which would be taken letter by letter
         raise TypeError(f"{parameter}: expected a list of names, found the text {names!r}")
     return names

@@ -184,6 +184,17 @@ def test_columns_that_do_not_fit_their_roles(roles, message):
         read(b"a,b,y\n1,2,3\n", "y", **roles)
 
 
+def test_texts_that_mean_a_missing_value():
+    file = b"a,b,y\nNA,x,1\n?,?,2\n3,,4\n5,n,NA\n"
+    items = list(read(file, "y", na_values=["NA", "?"], converters={"a": "number", "b": "text"}))
+    assert [item.x for item in items[:3]] == [{"a": None, "b": "x"}, {"a": None, "b": None}, {"a": 3.0, "b": ""}]
+    assert "no target" in items[3].error
+    numbers = list(read(b"a,y\n-9,1\n8,2\n", "y", na_values=["-9"]))
+    assert [item.x for item in numbers] == [{"a": None}, {"a": 8}]
+    with pytest.raises(TypeError, match="na_values: expected a list of names, found the text 'NA'"):
+        stream.CSVSource("f", na_values="NA")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
