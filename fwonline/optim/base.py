@@ -227,6 +227,29 @@ class Optimizer(base.Base):
         run, total = self._on_data(X, targets, loss, constraint, seed, x0)
         return self._descend(run, total, steps, callback, tol)
 
+    def minimize_function(
+        self,
+        f: Callable[[NDArray[np.float64]], typing.Any],
+        grad: Callable[[NDArray[np.float64]], typing.Any] | bool,
+        constraint: sets.ConvexSet,
+        x0: ArrayLike,
+        *,
+        steps: int = 1000,
+        callback: Callable[[State], bool | None] | None = None,
+        tol: float | None = None,
+    ) -> OptimizeResult:
+        """Minimise a smooth function that is no mean over samples: :class:`FW`, :class:`AwayFW`, :class:`PairwiseFW`.
+
+        Raises
+        ------
+        TypeError
+            By all others, which need the single samples or coordinates of a sum.
+        """
+        raise TypeError(
+            f"{type(self).__name__} looks at parts of a sum over samples, which f has not; use minimize(X, y), or "
+            f"minimize_function of FW, AwayFW or PairwiseFW"
+        )
+
     def _on_data(
         self,
         X: typing.Any,

@@ -79,7 +79,8 @@ class LineSearch(Schedule):
 
     The exact line search for the squared loss; for losses whose second derivative is at most L the minimum of the
     quadratic bound with L along this very direction (a short step); for all others bisection of the slope. It is what
-    ``AwayFW``, ``PairwiseFW``, ``RandomizedFW`` and ``RandomizedAwayFW`` do where no schedule is named.
+    ``AwayFW``, ``PairwiseFW``, ``RandomizedFW`` and ``RandomizedAwayFW`` do where no schedule is named. In
+    ``minimize_function``, where no loss is known, it is the zero of the slope, by secants.
 
     Examples
     --------

@@ -243,6 +243,19 @@ class CompositeOptimizer(Optimizer):
             "an optimizer for streams"
         )
 
+    def minimize_function(self, *args: typing.Any, **settings: typing.Any) -> typing.NoReturn:
+        """Refuse: see :meth:`minimize_composite`, whose terms may be none.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            f"{type(self).__name__} takes a function and terms: minimize_composite(optim.Objective(gradient=grad, "
+            "value=f), constraint=..., x0=...)"
+        )
+
     def _count(self, name: str) -> int:
         return getattr(self._run, _COUNTERS.get(name, name)) if self.is_started else 0
 

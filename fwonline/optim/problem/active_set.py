@@ -245,5 +245,5 @@ def atom_of(w: Array) -> atoms.Atom:
     if used.size == 0:
         return atoms.ZeroAtom(w.shape)
     if used.size == 1:
-        return atoms.CoordinateAtom(int(used[0]), float(w[used[0]]), w.shape)
+        return atoms.CoordinateAtom(int(used[0]), float(w.flat[used[0]]), w.shape)
     return atoms.DenseAtom(w.copy())

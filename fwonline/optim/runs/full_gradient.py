@@ -9,15 +9,26 @@ import typing
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from fwonline._checks import check_count
 from fwonline.optim.base import Optimizer
 from fwonline.optim.problem.columns import by_columns
 from fwonline.optim.problem.data import check_targets
+from fwonline.optim.problem.function import SmoothFunction
 from fwonline.optim.runs.full_run import FullRun, Look
+from fwonline.optim.runs.function_run import FunctionRun
 from fwonline.optim.schedules import LineSearch
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fwonline import sets
+    from fwonline.optim.runs.model_run import State
     from fwonline.optim.schedules import Schedule
     from fwonline.sets.atoms import Atom
+
+    Array = NDArray[np.float64]
 
 __all__ = ["Corrective", "FullGradient", "SampledOracle"]
 
@@ -56,6 +67,85 @@ class FullGradient(Optimizer):
     def _due(self, step: int) -> bool:
         """Whether offline the exact gap is to be looked at apart from the steps, before this one."""
         return False
+
+    def minimize_function(
+        self,
+        f: Callable[[Array], typing.Any],
+        grad: Callable[[Array], typing.Any] | bool,
+        constraint: sets.ConvexSet,
+        x0: ArrayLike,
+        *,
+        steps: int = 1000,
+        callback: Callable[[State], bool | None] | None = None,
+        tol: float | None = None,
+    ) -> OptimizeResult:
+        r"""Minimise a smooth function, which need not be a mean over samples, over a set.
+
+        Parameters
+        ----------
+        f
+            ``f(x)``: its value at x, a float; with ``grad=True`` its value and its gradient.
+        grad
+            ``grad(x)``: its gradient, an array of the shape of x; or True.
+        constraint
+            The set: any that has a linear minimisation oracle; ``AwayFW`` and ``PairwiseFW`` need finitely many
+            vertices.
+        x0
+            Where to start, a point of the set at which f and its gradient are finite; its shape is that of x, a vector
+            or a matrix.
+        steps
+            Steps to take, >= 1.
+        callback
+            Called with a :class:`State` after each step; a true answer, or ``StopIteration``, ends the run.
+        tol
+            End when the Frank-Wolfe gap is at most tol; every step knows it.
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            As from :meth:`minimize`: ``x``; ``fun``, f there; ``gap``, the Frank-Wolfe gap there, so that
+            fun - gap <= min <= fun for a convex f, as exactly as f and grad are computed; ``gap_estimate``, that before
+            the last step; ``nit``, ``n_gradients`` (how often the gradient was taken), ``n_lmo``, ``n_drop_steps``;
+            ``success`` and ``message``.
+
+        Raises
+        ------
+        ValueError
+            For a start outside the set, a gradient of another shape than x, or one that is not finite at a point that a
+            step has reached.
+
+        Notes
+        -----
+        Where no schedule is named it is ``LineSearch()``, on all sets. It looks for the zero of the slope along a
+        direction, by a secant rule that asks for gradients alone, two or three of them a step (the last is the next
+        step's), and once for f, to see that it did not rise. No Lipschitz constant is needed, and where f is not finite
+        (beyond the domain of a logarithm) a step goes less far. Other schedules take one gradient a step and do not ask
+        for f; the constant of :class:`~fwonline.optim.schedules.ShortStep` is that of f's gradient. The first step of
+        ``Harmonic()`` leaves x0 for a vertex. Each step forms points of x's size.
+
+        Examples
+        --------
+        The point of the simplex at which the determinant of a design is the largest (D-optimal design):
+
+        >>> import numpy as np
+        >>> from fwonline import optim, sets
+        >>> A = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
+        >>> information = lambda x: A.T @ (x[:, None] * A)
+        >>> result = optim.AwayFW().minimize_function(
+        ...     lambda x: -np.linalg.slogdet(information(x))[1],
+        ...     lambda x: -np.einsum("ij,jk,ik->i", A, np.linalg.inv(information(x)), A),
+        ...     sets.ProbabilitySimplex(),
+        ...     np.full(3, 1 / 3),
+        ...     tol=1e-8,
+        ... )
+        >>> result.x.round(6), result.success
+        (array([0.5, 0.5, 0. ]), True)
+        """
+        if self._is_sampled:
+            super().minimize_function(f, grad, constraint, x0)
+        check_count("steps", steps)
+        run = self._run = FunctionRun(self, SmoothFunction(f, grad), constraint, x0)
+        return self._descend(run, None, steps, callback, tol)
 
     def _on_data(self, X, y, loss, constraint, seed, x0):
         data = by_columns(X)

@@ -35,10 +35,10 @@ if typing.TYPE_CHECKING:
     Array = NDArray[np.float64]
     Blocks = NDArray[np.int64]
 
-__all__ = ["FullRun", "Look"]
+__all__ = ["FRESH", "FullRun", "Look", "check_set"]
 
 # Steps after which w and z are computed anew, so that their rounding does not add up.
-_FRESH = 1000
+FRESH = 1000
 
 
 class Look(typing.NamedTuple):
@@ -80,16 +80,11 @@ class FullRun(BatchRun):
 
     def __init__(self, optimizer: typing.Any, constraint, loss, seed=None, fit_intercept=False):
         super().__init__(optimizer, constraint, loss, seed, fit_intercept)
-        name = type(optimizer).__name__
-        if optimizer._is_corrective and not is_polytope(constraint):
-            raise ValueError(
-                f"{name} needs a set with finitely many vertices to step away from, which {constraint} has not; "
-                f"use FW there"
-            )
+        check_set(optimizer, constraint)
         if optimizer._is_sampled and not comes_in_blocks(constraint):
             raise ValueError(
-                f"{name} needs a set whose oracle can be asked about some of its atoms: the l1 ball, a simplex, a ball "
-                f"of groups or the hull of points; got {constraint}"
+                f"{type(optimizer).__name__} needs a set whose oracle can be asked about some of its atoms: the l1 "
+                f"ball, a simplex, a ball of groups or the hull of points; got {constraint}"
             )
         self.active: ActiveSet | None = ActiveSet() if optimizer._is_corrective else None
         self.n_drop_steps = 0
@@ -271,7 +266,7 @@ class FullRun(BatchRun):
         if self.n_features == 0:
             return False
         _ = self.sum  # with z as it is for these samples
-        if self.s.t % _FRESH == _FRESH - 1:
+        if self.s.t % FRESH == FRESH - 1:
             self.refresh()
         if not self.is_placed:
             self._start()
@@ -408,6 +403,15 @@ class FullRun(BatchRun):
             mixed += weight * point
         apart, scale = np.abs(mixed - w).max(initial=0.0), max(1.0, float(np.abs(w).max(initial=0.0)))
         _loaded.require(self, "active", apart <= 1e-6 * scale, "atoms that the iterate is a mixture of")
+
+
+def check_set(optimizer: typing.Any, constraint: sets.ConvexSet) -> None:
+    """Raise where an optimizer that steps away from atoms has no finite number of them."""
+    if optimizer._is_corrective and not is_polytope(constraint):
+        raise ValueError(
+            f"{type(optimizer).__name__} needs a set with finitely many vertices to step away from, which {constraint} "
+            f"has not; use FW there"
+        )
 
 
 def distance_sq(point: Array, atom: Atom) -> float:
