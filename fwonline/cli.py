@@ -103,6 +103,26 @@ def _report(options: argparse.Namespace) -> None:
     print(f"drawn: {output}")
 
 
+def _predict(options: argparse.Namespace) -> None:
+    from fwonline._cli.predict import predict
+
+    told = predict(options.run, options.input, options.to, options.format)
+    print(told, file=sys.stdout if options.to else sys.stderr)
+
+
+def _show(options: argparse.Namespace) -> None:
+    import json
+
+    from fwonline._cli import show
+
+    if options.weights is not None:
+        print(f"{show.write_weights(options.run, options.weights):,} weights written to {options.weights}")
+    elif options.json:
+        print(json.dumps(show.card(options.run), indent=2, default=str))
+    else:
+        print("\n".join(show.lines_of(show.card(options.run))))
+
+
 def _list(options: argparse.Namespace) -> None:
     import textwrap
 
@@ -127,6 +147,28 @@ def _figure(text: str) -> Path:
     return path
 
 
+def _table(text: str) -> Path:
+    return _ending(text, ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
+
+
+def _csv(text: str) -> Path:
+    return _ending(text, ".csv", ".csv.gz")
+
+
+def _ending(text: str, *known: str) -> Path:
+    if not text.endswith(known):
+        raise argparse.ArgumentTypeError(f"expected a file that ends in {' or '.join(known)}, found {text!r}")
+    if not Path(text).absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {str(Path(text).parent)!r}")
+    return Path(text)
+
+
+def _format(text: str) -> str:
+    if text not in ("csv", "tsv", "jsonl", "svm"):
+        raise argparse.ArgumentTypeError(f"expected csv, tsv, jsonl or svm, found {text!r}")
+    return f".{text}"
+
+
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--traceback", action="store_true", help="show where an error came from")
@@ -142,6 +184,8 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     _add_run(command)
+    _add_predict(command)
+    _add_show(command)
     _add_simulate(command)
     report = command(
         *("report", _report, "draw the curves of a run, or of several over one another"),
@@ -170,6 +214,31 @@ def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
     run.add_argument("--allow-write", action="append", type=Path, default=[], metavar="DIR", help=write)
     env = "let ${NAME} be read from the environment in bootstrap_servers and topics of sinks; may be repeated"
     run.add_argument("--allow-env", action="append", default=[], metavar="NAME", help=env)
+
+
+def _add_predict(command: Callable[..., argparse.ArgumentParser]) -> None:
+    predict = command(
+        *("predict", _predict, "predict new samples with what a run has learned"),
+        "Predict the samples of a file with the model of a run, which learns nothing from them. The target may be "
+        "missing from the file; with it, the run's metrics tell how good the predictions are.",
+    )
+    predict.add_argument("run", type=Path, metavar="RUN", help="a run folder, such as runs/phishing")
+    files = "a .csv, .jsonl or .svm file (and .gz); - is standard input (default)"
+    predict.add_argument("input", nargs="?", default="-", metavar="FILE", help=files)
+    to = "write them to a .csv or .jsonl file (and .gz), not to standard output"
+    predict.add_argument("--to", type=_table, metavar="FILE", help=to)
+    like = "the format of a file whose name does not tell (default: that of the run's own source)"
+    predict.add_argument("--format", type=_format, metavar="csv|jsonl|svm", help=like)
+
+
+def _add_show(command: Callable[..., argparse.ArgumentParser]) -> None:
+    show = command("show", _show, "show what a run has learned", "Show what a run has learned: a card of its model.")
+    show.add_argument("run", type=Path, metavar="RUN", help="a run folder, such as runs/phishing")
+    how = show.add_mutually_exclusive_group()
+    how.add_argument(
+        "--weights", type=_csv, metavar="FILE.csv", help="write the weights that are not zero, and no card"
+    )
+    how.add_argument("--json", action="store_true", help="print the card as JSON, with all weights")
 
 
 def _add_simulate(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fwonline.cli import main
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -18,6 +20,21 @@ def printed(capsys):
     return run
 
 
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A client of an application that serves the model of a short run, and a function that starts it once more."""
+    pytest.importorskip("fastapi")
+    testclient = pytest.importorskip("fastapi.testclient", exc_type=(ImportError, RuntimeError))
+    streams = EXAMPLES.parent / "streams"
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", str(streams / "phishing.toml"), "--quiet", "--limit", "300"]) == 0
+
+    def start(name):
+        return testclient.TestClient(runpy.run_path(str(EXAMPLES / f"{name}.py"))["app"])
+
+    return start
+
+
 def numbers(pattern, text):
     """The numbers that the groups of `pattern` find, a tuple for each match."""
     matches = re.finditer(pattern, text)
@@ -27,7 +44,7 @@ def numbers(pattern, text):
 
 
 def test_all_examples_are_tested():
-    tested = set(re.findall(r'printed\("(\w+)"\)', Path(__file__).read_text()))
+    tested = set(re.findall(r'(?:printed|served)\("(\w+)"\)', Path(__file__).read_text()))
     assert tested == {path.stem for path in EXAMPLES.glob("*.py")}
 
 
@@ -80,3 +97,20 @@ def test_own_loss(printed):
     ((_, careful),) = numbers(r"Shortage: MAE: ([\d.]+), too low in (\d+)% of", out)
     assert 40 < plain < 60
     assert careful < 35
+
+
+def test_serve_http(served, monkeypatch):
+    client = served("serve_http")
+    page = {"popup_window": -1.0, "https": 1.0}
+    before = client.post("/predict", json=page).json()
+    assert before.keys() == {"False", "True"}
+    assert sum(before.values()) == pytest.approx(1.0)
+    for _ in range(50):
+        assert client.post("/learn", json={"x": page, "y": True}).status_code == 200
+    after = client.post("/predict", json=page).json()
+    assert after != before
+    assert client.post("/predict", content='{"https": NaN}').status_code == 422
+    assert client.post("/predict", json=page).json() == after
+    client.post("/save")
+    monkeypatch.setenv("RUN", "served")
+    assert served("serve_http").post("/predict", json=page).json() == after

@@ -2,8 +2,12 @@
 
 from fwonline.exceptions import FWOnlineError
 
-__all__ = ["FolderError"]
+__all__ = ["FolderError", "IncompleteError"]
 
 
 class FolderError(FWOnlineError):
     """A run folder that is not what the command needs: taken, foreign, empty or of another definition."""
+
+
+class IncompleteError(FWOnlineError):
+    """A command that did what it could, and could not do it for all samples."""

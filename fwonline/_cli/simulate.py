@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import gzip
-import io
 import itertools
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from fwonline import datasets
+from fwonline._cli.files import ending, replacing
 from fwonline.definition import classes
 from fwonline.exceptions import DefinitionError
 
@@ -76,7 +74,7 @@ def _writer(to: str) -> Callable[[Pairs], None]:
     if to.startswith("kafka://"):
         return lambda samples: _to_kafka(to, samples)
     path = Path(to)
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    suffix = ending(path)
     if suffix not in _FORMATS:
         raise DefinitionError(
             f"--to {to}: expected a file that ends in {', '.join(_FORMATS)} (and .gz), or kafka://host:port/topic"
@@ -88,17 +86,8 @@ def _writer(to: str) -> Callable[[Pairs], None]:
 
 
 def _to_file(path: Path, lines: Callable[[Pairs, IO[str]], None], samples: Pairs) -> None:
-    part = path.with_name(f"{path.name}.part")  # what goes wrong half-way leaves an older file as it was
-    try:
-        with contextlib.ExitStack() as stack:
-            raw: IO[bytes] = stack.enter_context(open(part, "wb"))
-            if path.suffix == ".gz":
-                # neither name nor time in the header: the same seed gives the same bytes
-                raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0)))
-            lines(samples, stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="")))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as file:
+        lines(samples, file)
 
 
 def _records(samples: Pairs) -> Iterator[dict[str, Any]]:
