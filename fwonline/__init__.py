@@ -59,7 +59,6 @@ def load_model(run: str | os.PathLike[str]) -> typing.Any:
     return loaded(run)
 
 
-
 def _parts() -> list[str]:
     """The public modules, but for the command line's."""
     import pkgutil
@@ -75,4 +74,4 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def __dir__() -> list[str]:
-    return ["__version__", *_parts()]
+    return ["__version__", "load_model", *_parts()]
