@@ -1,14 +1,89 @@
-"""Positions by name, of so many names that one dict of them would pause to grow."""
+"""Names in numbers, many at once: their ranks, and positions of so many that one dict of them would pause to grow."""
 
 from __future__ import annotations
 
 import itertools
+import numbers
 import typing
+import zlib
+
+import numpy as np
+
+from fwonline._kernels.entry import Direct
+from fwonline._kernels.layout import jit
+from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
-__all__ = ["Positions", "positions_of", "with_room"]
+    from numpy.typing import NDArray
+
+__all__ = ["Positions", "missing", "positions_of", "put", "rank_of", "ranks_of"]
+
+# Names that are ranked one by one as quickly as together.
+FEW = 6
+
+
+def rank_of(key: Hashable) -> int:
+    """A number that depends on the name of a feature alone: ties in an LMO go to the lowest.
+
+    Integers that are small rank as themselves, so that columns of a matrix rank in their order; other names rank by a
+    hash that is the same in every process. Names that are equal (1, 1.0, True) rank the same.
+    """
+    if isinstance(key, numbers.Number):
+        # Python's hash of a number: the same for equal ones, but -1 and -2, too, have one.
+        return -1 if key == -1 else hash(key)
+    name = (key if isinstance(key, str) else f"{type(key).__qualname__}:{key!r}").encode("utf-8", "surrogatepass")
+    # Two checksums of 32 bits, the signs left out: quick, and the same in every process.
+    return zlib.crc32(name) << 31 | zlib.adler32(name) >> 1
+
+
+def ranks_of(names: list[typing.Any]) -> NDArray[np.int64]:
+    """`rank_of` of each name; a SampleError for one that is not equal to itself."""
+    ranks = np.empty(len(names), np.int64)
+    try:
+        # Texts alone can be joined; a zero within one is found below.
+        text = "\0".join(names).encode("utf-8", "surrogatepass") if len(names) > FEW else b""
+    except TypeError:
+        text = b""
+    if not (text and _rank(None, np.frombuffer(text, np.uint8), _TABLE, ranks)):
+        if strange := [name for name in names if name != name]:  # noqa: PLR0124  NaN, which no later one would equal
+            raise SampleError(f"a feature is named {strange[0]!r}; expected a name that is equal to itself")
+        ranks[:] = [rank_of(name) for name in names]
+    return ranks
+
+
+def _crc_table() -> NDArray[np.uint32]:
+    """What a byte does to a checksum of 32 bits (the polynomial of zlib)."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
+    return table
+
+
+_TABLE = _crc_table()
+
+
+@jit
+def _rank_text(text, table, ranks):
+    """Ranks of names that stand in one text with a zero between two; whether they are as many as that."""
+    at = 0
+    for i in range(ranks.size):
+        crc, a, b = np.uint32(0xFFFFFFFF), np.int64(1), np.int64(0)
+        while at < text.size and text[at] != 0:
+            byte = text[at]
+            crc = table[(crc ^ byte) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
+            a += byte
+            a -= 65521 if a >= 65521 else 0
+            b += a
+            b -= 65521 if b >= 65521 else 0
+            at += 1
+        ranks[i] = (np.int64(crc ^ np.uint32(0xFFFFFFFF)) << 31) | (((b << 16) | a) >> 1)
+        at += 1
+    return at == text.size + 1
+
+
+_rank = Direct(_rank_text)
 
 # Names of one dict, at most: one that grows beyond a third more moves them all, which takes 15 to 50 ms.
 PART = 1 << 18
@@ -59,6 +134,21 @@ class Positions(dict):
                 return
         super().__setitem__(key, position)
 
+    def missing(self, names: Iterable[typing.Any]) -> list[typing.Any]:
+        """The names that are not there, in their order."""
+        for contains in (super().__contains__, *(part.__contains__ for part in self.more)):
+            names = itertools.filterfalse(contains, names)
+        return list(names)
+
+    def put(self, names: list[typing.Any], first: int) -> None:
+        """Add names that are not there, at positions from ``first`` on."""
+        items = zip(names, range(first, first + len(names)), strict=True)
+        super().update(itertools.islice(items, max(PART - super().__len__(), 0)))
+        for part in self.more:
+            part.update(itertools.islice(items, PART - len(part)))
+        while part := dict(itertools.islice(items, PART)):
+            self.more.append(part)
+
     def __delitem__(self, key: Hashable) -> None:
         if super().__contains__(key):
             super().__delitem__(key)
@@ -77,7 +167,20 @@ def positions_of(names: list[typing.Any]) -> dict[typing.Any, int]:
     return positions if len(positions) <= PART else Positions(positions)
 
 
-def with_room(positions: dict[typing.Any, int], more: int) -> dict[typing.Any, int]:
-    """The same positions, where so many more names can be added without a pause."""
-    needs_parts = type(positions) is dict and len(positions) + more > PART
-    return Positions(positions) if needs_parts else positions
+def missing(positions: dict[typing.Any, int], names: Iterable[typing.Any]) -> list[typing.Any]:
+    """The names that have no position, in their order."""
+    if type(positions) is dict:
+        return [name for name in names if name not in positions]
+    assert isinstance(positions, Positions)
+    return positions.missing(names)
+
+
+def put(positions: dict[typing.Any, int], names: list[typing.Any], first: int) -> dict[typing.Any, int]:
+    """The positions with new names, from ``first`` on; never with a pause."""
+    if type(positions) is dict and len(positions) + len(names) > PART:
+        positions = Positions(positions)
+    if isinstance(positions, Positions):
+        positions.put(names, first)
+    else:
+        positions.update(zip(names, range(first, first + len(names)), strict=True))
+    return positions

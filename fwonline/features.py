@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import array
+import functools
 import math
-import numbers
 import operator
 import struct
 import typing
-import zlib
 
 import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import layout
-from fwonline._positions import positions_of, with_room
+from fwonline._positions import missing, positions_of, put, rank_of, ranks_of
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
 __all__ = ["Buffers", "FeatureIndex", "describe", "rank_of"]
-
-
-def rank_of(key: Hashable) -> int:
-    """A number that depends on the name of a feature alone: ties in an LMO go to the lowest.
-
-    Integers that are small rank as themselves, so that columns of a matrix rank in their order; other names rank by a
-    hash that is the same in every process. Names that are equal (1, 1.0, True) rank the same.
-    """
-    if isinstance(key, numbers.Number):
-        # Python's hash of a number: the same for equal ones, but -1 and -2, too, have one.
-        return -1 if key == -1 else hash(key)
-    name = (key if isinstance(key, str) else f"{type(key).__qualname__}:{key!r}").encode("utf-8", "surrogatepass")
-    # Two checksums of 32 bits, the signs left out: quick, and the same in every process.
-    return zlib.crc32(name) << 31 | zlib.adler32(name) >> 1
 
 
 # Features that leave at once, at most, where there is a bound of them.
@@ -63,6 +48,12 @@ class _Asked:
         self.val = np.empty(len(x))
         self.bytes = self.val.data.cast("B")
         self.pack = struct.Struct(f"{len(x)}d").pack_into
+
+
+@functools.lru_cache(maxsize=1024)
+def _packers(n: int) -> tuple[Callable[..., None], Callable[..., None]]:
+    """What writes n values, and n positions, into a buffer; samples of texts come in all lengths."""
+    return struct.Struct(f"{n}d").pack_into, struct.Struct(f"{n}I").pack_into
 
 
 class Buffers(typing.Protocol):
@@ -117,6 +108,7 @@ class FeatureIndex:
         self._size = -1
         self._first: typing.Any = _NO_KEY
         self._keys: tuple | None = None
+        self._grows = False
         self._asked = _Asked()
 
     def __len__(self) -> int:
@@ -167,14 +159,12 @@ class FeatureIndex:
                     )
             names = range(len(self), size)
         names = list(names)
-        if strange := [name for name in names if name != name]:  # noqa: PLR0124  NaN, which no later one would equal
-            raise SampleError(f"a feature is named {strange[0]!r}; expected a name that is equal to itself")
-        new = sorted(((rank_of(name), name) for name in names), key=lambda pair: pair[0])
-        self.new_ranks, self.awaits_commit = np.array([rank for rank, _ in new], dtype=np.int64), True
-        self.positions = with_room(self.positions, len(new))
-        for _, name in new:
-            self.names.append(name)
-            self.positions[name] = len(self.names) - 1
+        ranks = ranks_of(names)
+        order = ranks.argsort(kind="stable")
+        self.new_ranks, self.awaits_commit = ranks[order], True
+        new, first = [names[k] for k in order.tolist()], len(self.names)
+        self.names.extend(new)
+        self.positions = put(self.positions, new, first)
         return self.new_ranks
 
     def commit(self) -> None:
@@ -224,10 +214,12 @@ class FeatureIndex:
         same_first = first == self._first
         if not (same_first and self._keys == tuple(x)):
             self._forget_buffer()
+            # After a sample that brought new names the next one is likely to bring more.
+            self._grows = self._grows and self._add_missing(x)
             try:
                 positions = self._find(x)
             except KeyError:
-                self.add([key for key in x if key not in self.positions])
+                self._grows = self._add_missing(x)
                 positions = self._find(x)
             self._pack_positions(buffers.idx_bytes, 0, *positions)
             self._first = first
@@ -240,8 +232,13 @@ class FeatureIndex:
         buffers.reserve(n)
         self._size = n
         self._forget_buffer()
-        self._pack_values = struct.Struct(f"{n}d").pack_into
-        self._pack_positions = struct.Struct(f"{n}I").pack_into
+        self._pack_values, self._pack_positions = _packers(n)
+
+    def _add_missing(self, x: dict) -> bool:
+        """Give positions to the new features of a sample; whether there were any."""
+        if new := missing(self.positions, x):
+            self.add(new)
+        return bool(new)
 
     def _forget_buffer(self) -> None:
         """What stands in the buffers is no longer the positions of ``_keys``."""
@@ -304,7 +301,7 @@ class FeatureIndex:
             self.positions = positions_of(self.names)
             self._numbered = len(names)
             return None
-        new = [name for name in names if name not in self.positions]
+        new = missing(self.positions, names)
         if new:
             if len(set(new)) < len(new):
                 raise ValueError("two columns have the same name")

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 
+from fwonline._positions import FEW, ranks_of
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, rank_of
 
@@ -83,3 +84,26 @@ def test_columns_are_written_as_a_sample_is():
     index.load_columns([2, "new", 0], buffers)
     assert buffers.idx[:3].tolist() == [2, 3, 0]
     assert index.new_ranks.tolist() == [rank_of("new")]
+
+
+TEXTS = ["", "word", "n\u00e4me", "\u540d\u524d", "\udcff", *(f"{'long ' * k}{k}" for k in range(40)), 70_000 * "\xff"]
+
+
+@pytest.mark.parametrize(
+    "names", [TEXTS[:FEW], TEXTS, [*TEXTS, "with \0"], [*TEXTS, 3], [*range(-30, 30)], ["a", b""] * 9]
+)
+def test_names_rank_the_same_together_and_one_by_one(names):
+    assert ranks_of(names).tolist() == [rank_of(name) for name in names]
+
+
+def test_positions_depend_on_no_order_of_keys_however_many_are_new():
+    words = [f"w{j}" for j in range(60)]
+    ways, buffers = (FeatureIndex(), FeatureIndex()), (Buffers(), Buffers())
+    for start in (0, 3, 20, 30, 31):
+        x = {word: float(start) for word in words[start : start + 29]}
+        turned = dict(reversed(x.items()))
+        results = [loaded(ways[0], buffers[0], x), loaded(ways[1], buffers[1], turned)]
+        assert results[0] == results[1] == {ways[0].positions[word]: float(start) for word in x}
+        for index in ways:
+            index.commit()
+    assert ways[0].names == ways[1].names

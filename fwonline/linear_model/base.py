@@ -240,7 +240,8 @@ class FWLinear(Readings, abc.ABC):
                 raise SampleError(self._complaint(status, x, y))
             if features.awaits_commit:
                 features.commit()
-                features.saw(run.row.idx[:n], run.row.val[:n], run.s.seen)
+                if features.most is not None:
+                    features.saw(run.row.idx[:n], run.row.val[:n], run.s.seen)
         except BaseException:
             if run.s.seen == seen:
                 self._classes = classes

@@ -68,7 +68,9 @@ def test_positions_in_parts_are_a_dict(seed, monkeypatch):
     parts = _positions.Positions(plain)
     for step in range(300):
         key = f"w{rng.randrange(40)}"
-        action = rng.randrange(3)
+        action = rng.randrange(4)
+        some = [f"w{rng.randrange(60)}" for _ in range(rng.randrange(12))]
+        assert _positions.missing(parts, some) == _positions.missing(plain, some) == [k for k in some if k not in plain]
         if action == 0:
             plain[key] = parts[key] = step
         elif action == 1 and key in plain:
@@ -77,6 +79,10 @@ def test_positions_in_parts_are_a_dict(seed, monkeypatch):
         elif action == 1:
             with pytest.raises(KeyError):
                 del parts[key]
+        elif action == 2:
+            new = list(dict.fromkeys(name for name in some if name not in plain))
+            assert _positions.put(parts, new, step) is parts
+            plain.update(zip(new, range(step, step + len(new)), strict=True))
         assert (key in parts) == (key in plain)
         assert parts.get(key, -1) == plain.get(key, -1)
         assert len(parts) == len(plain)

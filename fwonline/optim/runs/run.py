@@ -40,6 +40,8 @@ DOUBLING, RESERVED = 1 << 17, (1 << 22) + 64
 # Random numbers are drawn in blocks, so that a compiled step can use them without calling back.
 NOISE_BLOCK = 4096
 
+_admit = entry.Direct(coordinates.admit)
+
 
 class _Prepared:
     """An attribute that ``_prepare`` makes, when it is first asked for.
@@ -250,17 +252,17 @@ class Run(ModelRun):
 
     def grow(self, ranks: Ints) -> None:
         """Add a feature for each rank; arrays double, so that a feature costs O(1) amortised."""
-        d, new = self.n_features, self.n_features + len(ranks)
+        d = self.s.d
+        new = d + len(ranks)
         self._check_bounded(new)
         if new > self.it.v.size:
             self._enlarge(new)
         self.it.rank[d:new] = ranks
-        for name, kept in self._kept.items():
-            if kept.by == "place":
-                getattr(self.own, name)[d:new] = -1
+        if "place" in self._kept:
+            self.own.place[d:new] = -1
         self.s.d = new
         if self.keys <= layout.UNIT_SIMPLEX:
-            coordinates.admit(self.it, d, new)
+            _admit(None, self.it, d, new)
         self._start_in_box(d, new)
         self._let_follow(d, new)
         self._features_changed()
