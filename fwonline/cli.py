@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -78,9 +79,35 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {text}{notes}; --traceback shows where"
 
 
+def _init(options: argparse.Namespace) -> None:
+    if options.example is not None:
+        from fwonline._cli.examples import write_example
+
+        path, *data = write_example(options.example, options.to, force=options.force)
+        told = [f"written: {', '.join(map(str, [path, *data]))}"]
+    else:
+        from fwonline._cli.init import Options, init
+
+        if options.stream is None:
+            raise DefinitionError(
+                "expected a file, kafka://host:port/topic or --example NAME; see fwonline init --help"
+            )
+        names = [field.name for field in dataclasses.fields(Options)]
+        path, told = init(options.stream, Options(**{name: getattr(options, name) for name in names}))
+    print("\n".join([*told, f"next: fwonline run {shlex.quote(str(path))}"]))
+
+
 def _run(options: argparse.Namespace) -> int:
     from fwonline._cli.run import Options, run
+    from fwonline._cli.sample import is_data
 
+    if options.target is not None or is_data(options.definition):
+        from fwonline._cli.init import definition_for
+
+        options.definition, told = definition_for(options.definition, options.target)
+        if not options.quiet:
+            print("\n".join(told))
+    options.definition = Path(options.definition)
     known = [field.name for field in dataclasses.fields(Options)]
     summary = run(
         options.definition, Options(**{name: value for name, value in vars(options).items() if name in known})
@@ -183,6 +210,7 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=function)
         return added
 
+    _add_init(command)
     _add_run(command)
     _add_predict(command)
     _add_show(command)
@@ -197,13 +225,31 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_init(command: Callable[..., argparse.ArgumentParser]) -> None:
+    init = command(
+        *("init", _init, "write a definition for your own data, or an example"),
+        "Look at the first rows of a file (CSV, JSON lines, svmlight, Parquet, also gzipped) or of a Kafka topic, and "
+        "write a definition that learns it, with comments on what was found.",
+    )
+    init.add_argument("stream", nargs="?", metavar="FILE", help="a file, or kafka://host:port/topic")
+    init.add_argument("--target", metavar="COLUMN", help="the column to predict")
+    init.add_argument("--to", type=Path, metavar="FILE.toml", help="where to write (default: NAME.toml, here)")
+    init.add_argument("--delimiter", metavar="C", help="what parts the fields of a CSV file (default: found out)")
+    tasks = "what the target is (default: found out)"
+    init.add_argument("--task", choices=["classification", "regression"], help=tasks)
+    init.add_argument("--rows", type=_positive, default=10_000, metavar="N", help="look at so many (default: 10,000)")
+    init.add_argument("--force", action="store_true", help="write over a file that is there")
+    init.add_argument("--example", metavar="NAME", help="write an example in place of it, such as phishing or csv")
+
+
 def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
     run = command(
         *("run", _run, "learn from a stream, as a definition says"),
         "Learn from a stream as a definition (TOML) says, and show how it goes. Ctrl-C stops it cleanly; started "
         "again, it goes on where it was.",
     )
-    run.add_argument("definition", type=Path, metavar="DEFINITION.toml")
+    run.add_argument("definition", metavar="DEFINITION.toml", help="or data, with --target, as for fwonline init")
+    run.add_argument("--target", metavar="COLUMN", help="learn this column of a file, or of kafka://host:port/topic")
     run.add_argument("--limit", type=_positive, metavar="N", help="stop after N samples in all, earlier runs included")
     how = run.add_mutually_exclusive_group()
     how.add_argument("--resume", action="store_true", help="go on from the checkpoint, even behind a finished run")

@@ -43,7 +43,8 @@ class TableEncoder(base.MiniBatchTransformer):
       time on that it came, if fewer than `max_categories` of its column have one; until then it is ``plan=(other)``.
     - ``"date"``: ``joined.days``, days since 1970, scaled as a number is, and one-hot ``joined.weekday=Mon``,
       ``joined.month=3`` and, where a time of day is given, ``joined.hour=14``. Dates are ISO 8601 texts, Python's dates
-      or seconds since 1970; ``"date:%d/%m/%Y"`` reads texts of another form, as `datetime.strptime`.
+      or seconds since 1970; ``"date:%d/%m/%Y"`` reads texts of another form, as `datetime.strptime`, and ``"date:ms"``
+      milliseconds.
     - ``"bool"``: one feature of the column's name, 1 or 0, not scaled. A missing value is imputed by the mean.
     - ``"drop"``: none.
 
@@ -215,7 +216,9 @@ class TableEncoder(base.MiniBatchTransformer):
     def _warn(self, column: Hashable, what: str) -> None:
         if column not in self._warned:
             self._warned.append(column)
-            hint = "If it holds ids, free text or numbers, give it the kind 'drop' or 'number'"
+            hint = (
+                "If it holds ids, free text or numbers, give it the kind 'drop' or 'number'; else raise max_categories"
+            )
             warnings.warn(f"column {column!r} {what}. {hint}", stacklevel=4)
 
     def transform_one(self, x: dict) -> dict:
@@ -378,7 +381,7 @@ def _moment(kind: str, value: typing.Any) -> date | None:
         if isinstance(value, str):
             return _iso(value.strip()) if kind == "date" else _parsed(value.strip(), kind[5:])
         if is_real(value) and math.isfinite(value):
-            return datetime.fromtimestamp(float(value), UTC)
+            return datetime.fromtimestamp(float(value) / (1000.0 if kind == "date:ms" else 1.0), UTC)
     except (ValueError, OverflowError, OSError):
         pass
     return None

@@ -90,6 +90,7 @@ def test_a_column_that_was_declared_and_is_absent_is_missing():
         ("date", date(2023, 12, 31), ["weekday=Sun", "month=12"]),
         ("date", pd.Timestamp("2024-03-04 05:00"), ["weekday=Mon", "month=3", "hour=5"]),
         ("date", 1.5 * 86400, ["weekday=Fri", "month=1", "hour=12"]),
+        ("date:ms", 1.5 * 86400e3, ["weekday=Fri", "month=1", "hour=12"]),
         ("date:%d.%m.%Y", "04.03.2024", ["weekday=Mon", "month=3"]),
         ("date:%m/%d/%Y %H:%M", "03/04/2024 14:30", ["weekday=Mon", "month=3", "hour=14"]),
     ],

@@ -1,0 +1,363 @@
+"""``fwonline init``: a definition for a file or a topic, written by a look at its first rows."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import math
+import os
+import re
+import shlex
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fwonline._cli.sample import Stream, first_rows
+from fwonline._cli.survey import Column, as_number, survey
+from fwonline.exceptions import DefinitionError
+
+__all__ = ["Options", "definition_for", "init"]
+
+# Texts of which one side of two is the one that is looked for.
+_POSITIVE = ("yes", "true", "y", "t", "positive", "pos", "1", "spam", "fraud", "churned", "churn", "bad", "default")
+# Whole numbers of so few values are labels, or a rating: the definition says how to take the other.
+_FEW_LABELS = 10
+# A softmax model has a row of weights for each label.
+_MOST_LABELS = 200
+# More columns are not listed one by one where their kind shows by itself.
+_LISTED = 60
+_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of the command besides the stream."""
+
+    target: str | None = None
+    to: Path | None = None
+    delimiter: str | None = None
+    task: str | None = None
+    rows: int = 10_000
+    force: bool = False
+
+
+def init(where: str, options: Options) -> tuple[Path, list[str]]:
+    """Write a definition that learns the stream at `where`; return its path, and what to tell of it.
+
+    Raises DefinitionError or SourceError where no definition can be written: the file, what was found and expected.
+    """
+    stream = first_rows(where, options.target, options.rows, options.delimiter)
+    to = options.to or Path(f"{stream.name}.toml")
+    if to.exists() and not options.force:
+        raise DefinitionError(f"{to}: this file is there already; --force writes over it, --to FILE elsewhere")
+    plan = _Plan(stream, options.task)
+    to.write_text(plan.text(to, _command(where, options.target)), encoding="utf-8")
+    return to, [*plan.told(), f"written: {to}"]
+
+
+def definition_for(where: str, target: str | None) -> tuple[Path, list[str]]:
+    """The definition that `init` has written in the working folder for a stream and a target, or now writes; as `init`.
+
+    Raises DefinitionError as `init` does.
+    """
+    command = _command(where, target)
+    for path in Path().glob("*.toml"):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+            if any(line.startswith(f"# Written by `{command}`") for line in itertools.islice(file, 3)):
+                return path, [f"{path}: written before for {where}; it is run as it is"]
+    return init(where, Options(target))
+
+
+def _command(where: str, target: str | None) -> str:
+    return shlex.join(["fwonline", "init", where, *(["--target", target] if target else [])])
+
+
+class _Plan:
+    """What is written of a stream: which model, which columns, which metrics."""
+
+    def __init__(self, stream: Stream, task: str | None) -> None:
+        self.stream = stream
+        self.columns: dict[Any, Column] = {}
+        rows = stream.rows
+        if stream.source == "SVMLightSource":
+            self.labels = Counter(row["label"] for row in rows if row["label"] is not None)
+            self.n_unlabelled = sum(row["label"] is None for row in rows)
+        else:
+            self.columns = survey(rows)
+            answer = self.columns.pop(stream.target)
+            self.labels, self.n_unlabelled = answer.values, answer.n_missing
+        where, target = stream.path or stream.name, stream.target
+        if not self.labels:
+            raise DefinitionError(f"{where}: expected values in the column {target!r} (--target), found none")
+        if any(text in self.labels for text in ("a dict", "a list")):
+            raise DefinitionError(
+                f"{where}: expected numbers or labels in {target!r} (--target), found lists or objects"
+            )
+        self.positive: Any = None
+        self.task = self._task(task, where)
+        if self.columns and all(column.kind == "drop" for column in self.columns.values()):
+            why = "; ".join(f"{column.name}: {column.remark}" for column in list(self.columns.values())[:3])
+            raise DefinitionError(f"{where}: expected a column that a model can learn from, found none ({why})")
+
+    def _task(self, asked: str | None, where: Any) -> str:
+        """``"binary"``, ``"classes"`` or ``"regression"``."""
+        labels, target = self.labels, self.stream.target
+        numbers = [as_number(label) for label in labels]
+        are_numbers = all(number is not None for number in numbers) and not any(isinstance(one, bool) for one in labels)
+        if len(labels) == 1:
+            only = _text(next(iter(labels)))
+            raise DefinitionError(
+                f"{where}: expected different values of the target {target!r}, found {only} alone in all rows looked "
+                f"at ({len(self.stream.rows):,}); a file that is sorted by it is to be shuffled"
+            )
+        if asked == "regression":
+            if not are_numbers:
+                odd = next(label for label, number in zip(labels, numbers, strict=True) if number is None)
+                raise DefinitionError(f"{where}: expected numbers in {target!r} for a regression, found {_text(odd)}")
+            return "regression"
+        if asked is None and are_numbers and len(labels) > 2:
+            whole = all(number.is_integer() for number in numbers if number is not None)
+            if not (whole and len(labels) <= _FEW_LABELS):
+                return "regression"
+        if len(labels) == 2:
+            self.positive = self._positive()
+            return "binary"
+        if len(labels) > _MOST_LABELS:
+            raise DefinitionError(
+                f"{where}: expected a target of numbers, or of at most {_MOST_LABELS} labels, found {len(labels):,} "
+                f"different values of {target!r}, such as {_text(next(iter(labels)))}"
+            )
+        return "classes"
+
+    def _positive(self) -> Any:
+        """The label that counts as positive, where metrics need it named; None where true or 1 says it."""
+        labels = list(self.labels)
+        if all(isinstance(label, bool) for label in labels) or self.label_kind == "bool":
+            return None
+        numbers = {as_number(label): label for label in labels}
+        if None not in numbers:
+            return None if set(numbers) in ({0.0, 1.0}, {-1.0, 1.0}) else _plain(max(numbers))  # type: ignore[type-var]
+        known = [label for label in labels if str(label).strip().lower() in _POSITIVE]
+        return known[0] if len(known) == 1 else self.labels.most_common()[-1][0]
+
+    @property
+    def label_kind(self) -> str | None:
+        """How a text source reads the target: as true and false, as text, or None for as it comes."""
+        words = {str(label).strip().lower() for label in self.labels}
+        if self.stream.source == "CSVSource":
+            if words == {"true", "false"}:
+                return "bool"
+            if any(as_number(word) is not None for word in words) and not all(as_number(w) is not None for w in words):
+                return "text"  # or labels such as 7 would be numbers beside texts
+        elif self.stream.source == "SVMLightSource":
+            numbers = [as_number(word) for word in words]
+            if None in numbers:
+                return "text"
+            if set(numbers) <= {0.0, -1.0, 1.0} and len(numbers) == 2 and 1.0 in numbers:
+                return "bool"
+            return "int" if all(number.is_integer() for number in numbers if number is not None) else None
+        return None
+
+    # What is written
+
+    def text(self, to: Path, command: str) -> str:
+        """The definition, as it is written to `to`."""
+        stream, name = self.stream, shlex.quote(str(to))
+        run = f"runs/{to.stem}"
+        lines = [
+            f"# {_comment(stream.path.name if stream.path else stream.name)}: what is `{_comment(stream.target)}`? "
+            "Each row is predicted first, and learned afterwards.",
+            f"# Written by `{command}` from the first {len(stream.rows):,} rows. Change what you like.",
+            "#",
+            f"#     fwonline run {name}",
+            f"#     fwonline report {run}",
+            "",
+            *self._source(to),
+            "",
+            *(self._encoder() if self.columns else []),
+            *self._model(),
+            "",
+            *self._monitors(),
+            *_aligned([("[[sinks]]", "each prediction, as one line of JSON, in the run's folder")]),
+            'class = "JSONLinesSink"',
+            'path = "predictions.jsonl"',
+            "",
+            "[run]",
+            "seed = 42",
+            *_aligned(
+                [('dead_letter = "rejected.jsonl"', "rows that cannot be learned are kept here, and the run goes on")]
+            ),
+        ]
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    def _source(self, to: Path) -> Iterator[str]:
+        stream = self.stream
+        pairs: list[tuple[str, str]] = [("[source]", ""), (f'class = "{stream.source}"', "")]
+        if stream.path is not None:
+            path = os.path.relpath(stream.path, to.parent)
+            pairs.append((f"path = {_toml(path)}", "starts where this file is"))
+        pairs += [(f"{key} = {_toml(value)}", "") for key, value in stream.settings.items()]
+        if stream.source == "SVMLightSource":
+            pairs += [(f'label = "{self.label_kind}"', "")] if self.label_kind else []
+        else:
+            remark = self._labels_shown()
+            pairs.append((f"target = {_toml(stream.target)}", remark))
+        if stream.source == "CSVSource":
+            na = sorted(set().union(*(column.na_texts for column in self.columns.values())))
+            if na:
+                pairs.append((f"na_values = {_toml(na)}", "a missing value, in any column"))
+            kinds = {name: "text" for name, column in self.columns.items() if column.as_text}
+            if self.label_kind:
+                kinds[stream.target] = self.label_kind
+            if kinds:
+                pairs.append((f"converters = {_toml(kinds)}", ""))
+        yield from _aligned(pairs)
+        dropped = [(name, column.remark) for name, column in self.columns.items() if column.kind == "drop"]
+        if dropped:
+            yield "drop = ["
+            yield from _aligned([(f"  {_toml(name)},", f"left out: {remark}") for name, remark in dropped])
+            yield "]"
+
+    def _labels_shown(self) -> str:
+        labels, missing = self.labels, self.n_unlabelled
+        if self.task == "regression":
+            numbers = [number for label in labels if (number := as_number(label)) is not None]
+            shown = f"{min(numbers):g} to {max(numbers):g}"
+        else:
+            total = sum(labels.values())
+            found = [f"{_comment(_text(label))} ({count / total:.0%})" for label, count in labels.most_common(5)]
+            shown = ", ".join(found) + (f", ... ({len(labels)} labels)" if len(labels) > 5 else "")
+        return shown + (f"; {missing:,} rows without one are not learned" if missing else "")
+
+    def _encoder(self) -> Iterator[str]:
+        yield "# Numbers are scaled, categories and parts of dates have features of their own, missing values too."
+        yield "[[model]]"
+        yield 'class = "TableEncoder"'
+        others = sorted(set().union(*(column.na_texts for column in self.columns.values())))
+        if others and self.stream.source != "CSVSource":
+            yield f"na_values = {_toml(others)}"
+        counts = [len(column.values) for column in self.columns.values() if column.kind == "category"]
+        most = min(1000, 100 * math.ceil(max([80, *counts]) / 80))  # some of them are still to come
+        yield from _aligned([(f"max_categories = {most}", "of a column; the others are one feature, (other)")])
+        kept = {name: column for name, column in self.columns.items() if column.kind != "drop"}
+        yield ""
+        listed = kept
+        if len(kept) > _LISTED:
+            listed = {name: column for name, column in kept.items() if column.kind not in ("number", "category")}
+            yield f"# {len(kept) - len(listed)} columns have the kind that their first values show: number or category"
+        if listed:
+            yield "[model.columns]"
+            yield from _aligned([(f"{_key(name)} = {_toml(c.kind)}", c.remark) for name, c in listed.items()])
+            yield ""
+
+    def _model(self) -> Iterator[str]:
+        yield "[[model]]" if self.columns else "[model]"
+        if self.task == "regression":
+            yield 'class = "FWRegressor"'
+        elif self.task == "binary":
+            yield 'class = "FWClassifier"'
+        else:
+            yield from _aligned([('class = "FWSoftmax"', "for labels of more than two kinds")])
+        if self.task != "classes":
+            pairs = [
+                (f'constraint = {{ class = "L1Ball", radius = {self._radius():g} }}', "a smaller radius is sparser")
+            ]
+            yield from _aligned([*pairs, ("intercept = true", "outside the constraint")])
+        if self.task != "regression" and self._are_whole:
+            yield "# The labels are whole numbers: FWRegressor, with MAE and R2, learns them as numbers."
+        elif self.task == "regression" and len(self.labels) <= _MOST_LABELS and self._are_whole:
+            yield "# FWSoftmax, with Accuracy, learns the numbers as labels."
+
+    @property
+    def _are_whole(self) -> bool:
+        numbers = [as_number(label) for label in self.labels if not isinstance(label, bool)]
+        return len(numbers) > 2 and all(number is not None and number.is_integer() for number in numbers)
+
+    def _radius(self) -> float:
+        if self.task == "binary":
+            return 10.0
+        numbers = [number for label, count in self.labels.items() if (number := as_number(label)) is not None]
+        return float(f"{5.0 * statistics.pstdev(numbers):.1g}") or 1.0
+
+    def _monitors(self) -> Iterator[str]:
+        if self.task == "regression":
+            metrics, rolling = ["MAE", "R2"], "MAE"
+        elif self.task == "binary":
+            metrics, rolling = ["ROCAUC", "Accuracy"], "Accuracy"
+        else:
+            metrics, rolling = ["Accuracy", "MacroF1"], "Accuracy"
+        for metric in metrics:
+            yield from ("[[monitors]]", f'class = "{metric}"')
+            if metric == "ROCAUC" and self.positive is not None:
+                yield from _aligned([(f"positive = {_toml(self.positive)}", "the label that is looked for")])
+            yield ""
+        yield from ("[[monitors]]", f'class = "{rolling}"')
+        yield from _aligned([("window = 1000", "of the last 1,000 rows")])
+        yield ""
+        yield from _aligned([("[[monitors]]", "how many weights are not zero")])
+        yield from ('class = "Support"', "")
+
+    # What is told
+
+    def told(self) -> Iterator[str]:
+        """What was found, for the terminal."""
+        kinds = Counter(column.kind.partition(":")[0] for column in self.columns.values() if column.kind != "drop")
+        plural = {"number": "numbers", "category": "categories", "date": "dates", "bool": "true or false"}
+        found = ", ".join(f"{count} {plural[kind] if count > 1 else kind}" for kind, count in kinds.items())
+        what = {"binary": "two labels", "classes": f"{len(self.labels)} labels", "regression": "numbers"}[self.task]
+        model = {"binary": "FWClassifier", "classes": "FWSoftmax", "regression": "FWRegressor"}[self.task]
+        where = self.stream.path or self.stream.name
+        yield f"{where}: {len(self.stream.rows):,} rows looked at" + (f"; columns: {found}" if found else "")
+        yield f"target: {self.stream.target}, {what} -> {model}"
+        for column in self.columns.values():
+            if column.kind == "drop":
+                yield f"left out: {_comment(str(column.name))}, {column.remark}"
+        if self.stream.bad:
+            yield f"{len(self.stream.bad):,} rows cannot be read, the first: {self.stream.bad[0]}"
+
+
+# Writing TOML
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_toml(item)}' for key, item in value.items())} }}"
+    return repr(value)
+
+
+def _key(name: Any) -> str:
+    text = str(name)
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else _toml(text)
+
+
+def _aligned(pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """Lines of a file, with comments behind them in one column."""
+    column = max((len(text) for text, comment in pairs if comment and len(text) <= 50), default=0)
+    for text, comment in pairs:
+        if not comment:
+            yield text
+            continue
+        line = f"{text:<{column}}  # {_comment(comment)}"
+        yield line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."
+
+
+def _comment(text: str) -> str:
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", text)
+
+
+def _text(label: Any) -> str:
+    return {True: "true", False: "false"}[label] if isinstance(label, bool) else str(label)
+
+
+def _plain(number: float | None) -> float | int | None:
+    return int(number) if number is not None and number.is_integer() else number

@@ -1,0 +1,82 @@
+"""Parquet files: rows, positions, what is wrong with a file."""
+
+from datetime import date
+
+import pytest
+
+from fwonline.cli import main
+from fwonline.exceptions import SourceError
+from fwonline.stream import Rejected, Sample
+from fwonline.stream.parquet import ParquetSource
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(SourceError, match=r"reading Parquet needs pyarrow: pip install 'fwonline\[parquet\]'"):
+        next(iter(ParquetSource("a.parquet")))
+
+
+@pytest.fixture
+def path(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra parquet")
+    from pyarrow import parquet
+
+    n = 50
+    table = pyarrow.table(
+        {
+            "a": [None if i == 3 else i + 0.5 for i in range(n)],
+            "plan": [f"p{i % 3}" for i in range(n)],
+            "day": [date(2024, 1, 1 + i % 28) for i in range(n)],
+            "y": [None if i == 4 else i % 2 == 0 for i in range(n)],
+        }
+    )
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=20)
+    return tmp_path / "a.parquet"
+
+
+def test_rows_are_samples(path):
+    items = list(ParquetSource(path, "y", drop=["plan"], name="a"))
+    assert items[0] == Sample({"a": 0.5, "day": date(2024, 1, 1)}, True, None, None, "a:1")
+    assert items[3].x["a"] is None
+    assert isinstance(items[4], Rejected)
+    assert items[4].error == "a:5: no target: expected a value in the field 'y'"
+    assert items[4].raw["a"] == 4.5
+    assert len(items) == 50
+
+
+@pytest.mark.parametrize("read", [0, 1, 19, 20, 33, 50])
+def test_a_new_source_goes_on_at_a_position(path, read):
+    whole = list(ParquetSource(path, "y"))
+    source = ParquetSource(path, "y")
+    first = [next(iter(source)) for _ in range(read)]
+    again = ParquetSource(path, "y")
+    again.seek(source.position)
+    assert again.position == source.position
+    assert first + list(again) == whole
+    assert again.progress == 1.0
+
+
+def test_what_is_no_such_file(path, tmp_path):
+    (tmp_path / "text.parquet").write_text("a,y\n1,2\n")
+    with pytest.raises(SourceError, match=r"text\.parquet: expected a Parquet file: "):
+        next(iter(ParquetSource(tmp_path / "text.parquet")))
+    with pytest.raises(SourceError, match=r"expected a Parquet file: .*[Nn]o such file"):
+        next(iter(ParquetSource(tmp_path / "nope.parquet")))
+    with pytest.raises(SourceError, match=r"expected a column 'z' \(target\), found a, plan, day, y"):
+        next(iter(ParquetSource(path, "z")))
+    for position in ({"row": -5, "n_rows": 50}, {"row": "x"}, [3]):
+        with pytest.raises(SourceError, match="expected a position of this source"):
+            ParquetSource(path).seek(position)
+    source = ParquetSource(path)
+    source.seek({"row": 5, "n_rows": 51})
+    with pytest.raises(SourceError, match="expected 51 rows, as the former run read, found 50"):
+        next(iter(source))
+
+
+def test_from_nothing_to_a_curve(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "a.parquet", "--target", "y", "--quiet", "--limit", "30"]) == 0
+    assert main(["run", "a.parquet", "--target", "y", "--quiet", "--resume"]) == 0
+    text = (tmp_path / "a.toml").read_text()
+    assert 'day = "date"' in text
+    assert '"n_learned": 49' in (tmp_path / "runs/a/summary.json").read_text()
