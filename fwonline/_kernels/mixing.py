@@ -5,7 +5,7 @@ delta_k = z_k - z_0, and alpha and h the loss's derivative and curvature at z, a
 
     alpha <delta, omega - omega^i> + (h / 2) <delta, omega - omega^i>^2,
 
-and what is minimised is the sum over samples, each weighing 1 - 1/SPAN of the next, plus, for each model but the
+and what is minimised is the sum over samples, each weighing 1 - 1/span of the next, plus, for each model but the
 first, SIGNIFICANCE standard errors of its slope and the most that a single sample has added to it: weight leaves the
 first model only where this has been seen to pay more than once. The minimum is taken exactly, by pairwise steps.
 """
@@ -96,7 +96,7 @@ def balance(mix):
 
 
 @part
-def observe(mix, alpha, h):
+def observe_over(mix, alpha, h, span):
     """A sample's loss, of slope alpha and curvature h at the mixture's prediction, joins the quadratic."""
     count = mix.omega.size
     largest = along = 0.0
@@ -106,7 +106,7 @@ def observe(mix, alpha, h):
         largest = max(largest, abs(delta))
     if not (abs(alpha) * largest <= LARGEST and h * largest * largest <= LARGEST) or not h >= 0.0:
         return  # beyond what sums can hold
-    keep = 1.0 - 1.0 / SPAN
+    keep = 1.0 - 1.0 / span
     for k in range(count):
         delta = mix.seen[k].prediction - mix.seen[0].prediction
         mix.slopes[k] = keep * mix.slopes[k] + (alpha - h * along) * delta
@@ -116,6 +116,12 @@ def observe(mix, alpha, h):
             other = mix.seen[m].prediction - mix.seen[0].prediction
             mix.curvature[k, m] = keep * mix.curvature[k, m] + h * delta * other
     balance(mix)
+
+
+@part
+def observe(mix, alpha, h):
+    """The same over ``SPAN`` samples."""
+    observe_over(mix, alpha, h, SPAN)
 
 
 @part

@@ -1,17 +1,46 @@
-"""Euclidean projections after a sparse update, for the baselines that need one a sample.
+"""Projected gradient steps: Euclidean projections after a sparse update, and AdaGrad at several step sizes.
 
-On the l1 ball only the non-zeros matter: the threshold t solves sum max(|w_j| - t, 0) = radius by Newton's method
-(Michelot's), which rises to the solution from max |w_j| - radius in a few passes over them.
+Where one is needed a sample: on the l1 ball only the non-zeros matter: the threshold t solves sum max(|w_j| - t, 0) =
+radius by Newton's method (Michelot's), which rises to the solution from max |w_j| - radius in a few passes over them.
+
+AdaGrad, several step sizes side by side: one look at a sample and one pass over its entries for all.
+
+Learner k steps from its point w^k by eta_k g_j / sqrt(G_j), G_j the sum of its own squared slopes g_j, and is brought
+back to the set in the norm that these make, sum_j sqrt(G_j) x_j^2. Nothing is tuned to units: with b the best constant
+prediction so far, f' and h the loss's derivative and curvature there, and r the root of the mean square of the entries,
+
+    eta_k = STEP_SIZES[k] U / r,   U = sqrt(mean f'^2) / mean h:
+
+U is how far predictions have to go, and 1 / r the weight that takes them by 1.
+
+In a ball or under a simplex a point that has left comes back to ``1 - BAND`` of the radius, so that it leaves seldom: a
+projection, a few passes over all coordinates, is then rare, and what a sample costs besides is its own entries. On a
+simplex every step leaves the set, and every sample pays for a projection. A box is met entry by entry.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from fwonline._kernels.entry import call
-from fwonline._kernels.layout import GENERIC, L1, L2, SIMPLEX, UNIT_SIMPLEX, inner, part
+from fwonline._kernels.layout import GENERIC, L1, L2, LARGEST, LINF, SIMPLEX, UNIT_SIMPLEX, inner, part
 from fwonline._kernels.pairwise import list_coordinate
 from fwonline._kernels.steps import PROJECTION, bounds
+
+# Geometric, in units of U / r.
+STEP_SIZES = (1.0 / 128.0, 1.0 / 32.0, 1.0 / 8.0, 1.0 / 2.0)
+COUNT = len(STEP_SIZES)
+# How far inside the set a projection ends, as a share of the radius.
+BAND = 1.0 / 64.0
+# Samples after which sizes, which follow what changes, are summed anew.
+PERIOD = 1024
+# What a run keeps: ``points`` and their ``metric`` G_j have a row by feature and a column by learner, ``offsets`` are
+# the learners' intercepts less the best constant, ``bends`` the metric of these, ``sizes`` norms, of the l2 ball
+# squared; ``sums`` and ``lost`` are room to work in. What ``scales`` holds: sums of x_j^2, of their number, of f'^2,
+# of h, and of the samples of these two.
+SQUARES, ENTRIES, SLOPES, CURVES, SAMPLES = 0, 1, 2, 3, 4
 
 
 @part
@@ -117,3 +146,190 @@ def project_after(it, own, s, region, idx, start, stop):
             j = idx[k]
             lower, upper = bounds(region, j)
             w[j] = min(max(w[j], lower), upper)
+
+
+# --- AdaGrad at several step sizes ---
+
+
+@part
+def size_of(kind, w):
+    """What a weight adds to ``sizes``."""
+    return w * w if kind == L2 else abs(w)
+
+
+@part
+def look(own, x):
+    """<x, w^k> into ``own.sums``, compensated (Neumaier): no order of the entries shows."""
+    points, sums, lost = own.points, own.sums, own.lost
+    for k in range(COUNT):
+        sums[k] = lost[k] = 0.0
+    for i in range(x.start, x.stop):
+        j, value = x.idx[i], x.val[i]
+        for k in range(COUNT):
+            p = points[j, k] * value
+            total = sums[k] + p
+            back = total - sums[k]
+            lost[k] += (sums[k] - (total - back)) + (p - back)
+            sums[k] = total
+    for k in range(COUNT):
+        sums[k] += lost[k]
+
+
+@part
+def note_entries(scales, x):
+    """The squares of a sample's entries, compensated as above."""
+    total = lost = 0.0
+    for i in range(x.start, x.stop):
+        if x.val[i] == 0.0:
+            continue
+        p = x.val[i] * x.val[i]
+        t = total + p
+        back = t - total
+        lost += (total - (t - back)) + (p - back)
+        total = t
+        scales[ENTRIES] += 1.0
+    scales[SQUARES] += total + lost
+
+
+@part
+def note_constant(scales, alpha, h):
+    """Derivative and curvature at the best constant."""
+    if abs(alpha) <= LARGEST and 0.0 <= h <= LARGEST:
+        scales[SLOPES] += alpha * alpha
+        scales[CURVES] += h
+        scales[SAMPLES] += 1.0
+
+
+@part
+def reach(scales):
+    """U, 0 before anything is known."""
+    if not (scales[CURVES] > 0.0 and scales[SLOPES] > 0.0):
+        return 0.0
+    return min(math.sqrt(scales[SLOPES] / scales[SAMPLES]) / (scales[CURVES] / scales[SAMPLES]), LARGEST)
+
+
+@part
+def unit(scales):
+    """U / r."""
+    if not scales[SQUARES] > 0.0:
+        return 0.0
+    return min(reach(scales) / math.sqrt(scales[SQUARES] / scales[ENTRIES]), LARGEST)
+
+
+@part
+def step(own, region, x, alphas):
+    """A step of each learner; ``sizes`` follow, ``points`` may then lie outside of the set."""
+    kind, unit_step = region.kind, unit(own.scales)
+    points, metric, sums, lost = own.points, own.metric, own.sums, own.lost
+    for k in range(COUNT):
+        sums[k] = lost[k] = 0.0
+    for i in range(x.start, x.stop):
+        j, value = x.idx[i], x.val[i]
+        for k in range(COUNT):
+            g = alphas[k] * value
+            square = g * g
+            if not square > 0.0:
+                continue
+            total = metric[j, k] + square
+            metric[j, k] = total
+            w = points[j, k]
+            to = w - STEP_SIZES[k] * unit_step * (g / math.sqrt(total))
+            if kind >= LINF:
+                lower, upper = bounds(region, j)
+                to = min(max(to, lower), upper)
+            elif kind == UNIT_SIMPLEX:
+                to = max(to, 0.0)
+            points[j, k] = to
+            p = size_of(kind, to) - size_of(kind, w)
+            total = sums[k] + p
+            back = total - sums[k]
+            lost[k] += (sums[k] - (total - back)) + (p - back)
+            sums[k] = total
+    for k in range(COUNT):
+        own.sizes[k] += sums[k] + lost[k]
+
+
+@part
+def step_offsets(own, alphas):
+    """The same for the offsets, whose entries are 1, and whose set is the line."""
+    unit_step = reach(own.scales)
+    for k in range(COUNT):
+        square = alphas[k] * alphas[k]
+        if square > 0.0:
+            own.bends[k] += square
+            own.offsets[k] -= STEP_SIZES[k] * unit_step * (alphas[k] / math.sqrt(own.bends[k]))
+
+
+@inner
+def measure(own, kind, d, k):
+    """The size of a point, from its weights."""
+    size = 0.0
+    for j in range(d):
+        size += size_of(kind, own.points[j, k])
+    own.sizes[k] = size
+
+
+@part
+def brought(kind, w, h, t):
+    """Where a weight goes under the multiplier t."""
+    if kind == L2:
+        return w * (h / (h + t))
+    if kind == L1:
+        return math.copysign(max(abs(w) - t / h, 0.0), w)
+    return max(w - t / h, 0.0)
+
+
+@inner
+def project(own, kind, radius, d, k):
+    """The point of learner k to the nearest one of that size, in its own norm: Newton's method on the multiplier t.
+
+    The size falls in t and is convex, so that from the left every step stays on the left. A coordinate without slopes
+    that weighs something, as at a start that was given, counts as the softest of the others; one that weighs nothing
+    takes no part.
+    """
+    points, metric = own.points, own.metric
+    least = np.inf
+    for j in range(d):
+        if metric[j, k] > 0.0:
+            least = min(least, metric[j, k])
+    if least == np.inf:
+        return  # it has not moved
+    target = radius * radius if kind == L2 else radius
+    t = 0.0
+    if kind == SIMPLEX:
+        t = np.inf
+        for j in range(d):
+            if metric[j, k] > 0.0 or points[j, k] != 0.0:
+                t = min(t, (points[j, k] - radius) * math.sqrt(max(metric[j, k], least)))
+    for _ in range(200):
+        excess, slope = -target, 0.0
+        for j in range(d):
+            w = points[j, k]
+            if w == 0.0 and (kind != SIMPLEX or metric[j, k] == 0.0):
+                continue
+            h = math.sqrt(max(metric[j, k], least))
+            a = brought(kind, w, h, t)
+            excess += size_of(kind, a)
+            if a != 0.0:
+                slope += 2.0 * a * a / (h + t) if kind == L2 else 1.0 / h
+        if excess <= 1e-12 * target or slope == 0.0:
+            break
+        t += excess / slope
+    for j in range(d):
+        w = points[j, k]
+        if w != 0.0 or (kind == SIMPLEX and metric[j, k] > 0.0):
+            points[j, k] = brought(kind, w, math.sqrt(max(metric[j, k], least)), t)
+    measure(own, kind, d, k)
+
+
+@part
+def bring_back(own, s, region):
+    """Each learner's point into the set."""
+    kind, radius = region.kind, region.p
+    for k in range(COUNT):
+        if s.seen % PERIOD == 0:
+            measure(own, kind, s.d, k)
+        if kind == SIMPLEX:
+            project(own, kind, radius, s.d, k)
+        elif kind <= L2 and own.sizes[k] > (radius * radius if kind == L2 else radius):
+            project(own, kind, (1.0 - BAND) * radius, s.d, k)

@@ -276,7 +276,7 @@ class FWLinear(Readings, abc.ABC):
         """<x, w> + intercept, by a sum in which no order of the features shows."""
         run = self._run
         idx, val = self._features.known(x)
-        v, scale, intercept = run.shown
+        v, scale, intercept = run.shown_at(idx)
         if run.start_weight and idx.size < len(x):
             v = self._with_unseen()
             known = self._features.positions

@@ -15,6 +15,7 @@ from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point
 from fwonline.optim.online.adaptive_ofw import AdaptiveOFW
 from fwonline.optim.online.adversarial_ofw import AdversarialOFW
 from fwonline.optim.online.lu_freund import LuFreundFW
+from fwonline.optim.online.mixture import Mixture
 from fwonline.optim.online.momentum import MomentumFW
 from fwonline.optim.online.ofw import OFW
 from fwonline.optim.online.one_sample import OneSampleFW
@@ -49,6 +50,7 @@ __all__ = [
     "HazanLuoFW",
     "L1Penalty",
     "LuFreundFW",
+    "Mixture",
     "MomentumFW",
     "NonNegative",
     "Objective",

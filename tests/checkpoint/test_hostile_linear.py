@@ -343,6 +343,27 @@ def test_models_that_forget_are_of_the_same_stream(change, match):
     refused(trained(optim.StochasticPairwiseFW(memory=10)), lambda m: change(m._run), match)
 
 
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda run: setattr(run, "default", trained(optim.StochasticPairwiseFW(memory=9))._run), "default"),
+        (lambda run: setattr(run, "default", trained(optim.SFW(memory=10))._run), "no run of the default"),
+        (lambda run: setattr(run, "default", None), "no run of the default"),
+        (lambda run: run.default.s.__setattr__("seen", 3), "held|default"),
+        (lambda run: run.default.it.v.__setitem__(0, 1e9), "Run"),
+        (lambda run: run.default.windows.pop(), "StochasticPairwiseRun does not fit"),
+        (lambda run: run.own.points.__setitem__((0, 1), 1e9), "points"),
+        (lambda run: run.own.metric.__setitem__((0, 0), -1.0), "metric"),
+        (lambda run: run.own.sizes.__setitem__(0, 0.5), "sizes"),
+        (lambda run: run.own.scales.__setitem__(0, np.nan), "scales"),
+        (lambda run: run.own.omega.__setitem__(slice(None), (2.0, -1.0, 0.0, 0.0, 0.0)), "omega"),
+        (lambda run: run.own.curvature.__setitem__((0, 0), np.inf), "curvature"),
+    ],
+)
+def test_experts_of_a_mixture_are_of_the_same_stream(change, match):
+    refused(trained(optim.Mixture(memory=10)), lambda m: change(m._run), match)
+
+
 def test_the_state_of_a_batch_method_fits_its_run():
     for change, match in (
         (lambda m: setattr(m._run.method.memory, "alpha", np.zeros(3)), "Derivatives.alpha"),

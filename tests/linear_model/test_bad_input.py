@@ -239,7 +239,7 @@ FIXED = {
 @pytest.mark.parametrize("constraint", FIXED.values(), ids=FIXED)
 @pytest.mark.parametrize("optimizer", [o for o in OPTIMIZERS if not o.startswith("projected")])
 def test_a_set_of_one_dimension_knows_its_features_by_number(optimizer, constraint):
-    if optimizer == "pairwise-memory" and isinstance(constraint, sets.ConvexHull):
+    if optimizer in ("pairwise-memory", "mixture") and isinstance(constraint, sets.ConvexHull):
         with pytest.raises(ValueError, match="moves coordinates, which ConvexHull"):
             FWRegressor(constraint, OPTIMIZERS[optimizer]())
         return

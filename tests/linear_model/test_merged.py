@@ -27,7 +27,9 @@ def part(model, k, rng, label=lambda z: z):
 
 
 @pytest.mark.parametrize("constraint", SETS, ids=str)
-@pytest.mark.parametrize("optimizer", [None, optim.SFW(memory=20)], ids=["default", "SFW"])
+@pytest.mark.parametrize(
+    "optimizer", [None, optim.SFW(memory=20), optim.Mixture(memory=20)], ids=["default", "SFW", "Mixture"]
+)
 def test_a_merge_predicts_the_mean_of_predictions_and_stays_in_the_set(constraint, optimizer):
     rng = np.random.default_rng(5)
     models = [

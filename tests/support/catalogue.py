@@ -14,6 +14,7 @@ OPTIMIZERS = {
     "ofw-adversarial": optim.AdversarialOFW,
     "adaptive": lambda: optim.AdaptiveOFW(horizon=50),
     "pairwise-memory": lambda: optim.StochasticPairwiseFW(memory=20),
+    "mixture": lambda: optim.Mixture(memory=20),
     "projected": lambda: optim.ProjectedSGD(0.1),
     "projected-batches": lambda: optim.ProjectedSGD(0.1, batch_size=3),
 }
@@ -29,7 +30,7 @@ SETS = {
 # The learners of regret on one set of each kind: atoms that are coordinates, dense ones, an oracle that is an object.
 FEW = dict.fromkeys(("ofw-adversarial", "adaptive"), ("l1", "box", "k-sparse"))
 FEW["projected-batches"] = ("l1", "l2", "box")
-FEW["pairwise-memory"] = ("l1", "l2", "box", "simplex")
+FEW["pairwise-memory"] = FEW["mixture"] = ("l1", "l2", "box", "simplex")
 PAIRS = [
     (o, s) for o in OPTIMIZERS for s in FEW.get(o, SETS) if o != "projected" or SETS[s]().can_project
 ]  # fmt: skip

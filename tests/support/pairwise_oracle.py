@@ -146,6 +146,42 @@ class PairwiseOracle:
             self.step()
 
 
+def quadratic(past, span=100.0):
+    """Slopes and curvature of what weights of models would have lost, with what counts as noise.
+
+    ``past`` has of each sample alpha, h, the models' predictions less the first one's, and the weights there were.
+    """
+    alpha, h = (np.array([part[k] for part in past]) for k in (0, 1))
+    delta, omega = (np.array([part[k] for part in past]) for k in (2, 3))
+    keep = (1.0 - 1.0 / span) ** np.arange(len(alpha))[::-1]
+    C = (delta * (keep * h)[:, None]).T @ delta
+    slopes = (keep * (alpha - h * (delta * omega).sum(1))) @ delta
+    squares = keep**2 @ (alpha[:, None] * delta) ** 2
+    peaks = (keep[:, None] * np.abs(alpha[:, None] * delta)).max(0)
+    slopes[1:] += 0.3 * np.sqrt(squares[1:]) + peaks[1:]
+    return slopes, C
+
+
+def best_weights(past, start, span=100.0):
+    """The weights of models that would have lost least: tried face by face of the simplex."""
+    slopes, C = quadratic(past, span)
+    count = len(start)
+    best, least = start, 1e300
+    for size in range(1, count + 1):
+        for face in itertools.combinations(range(count), size):
+            rows = list(face)
+            system = np.block([[C[np.ix_(rows, rows)], np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
+            part = np.linalg.lstsq(system, np.append(-slopes[rows], 1.0), rcond=None)[0][:size]
+            omega = np.zeros(count)
+            omega[rows] = part
+            if (part < -1e-12).any() or abs(part.sum() - 1.0) > 1e-9:
+                continue
+            value = slopes @ omega + omega @ C @ omega / 2.0
+            if value < least - 1e-12 * abs(least):
+                best, least = omega, value
+    return best
+
+
 class MixtureOracle:
     """Models of several windows and their convex combination, whose weights are found face by face of the simplex."""
 
@@ -172,7 +208,7 @@ class MixtureOracle:
         for model in self.models:
             model.learn(x, y)
         self.past.append((alpha, h, z - z[0], self.omega))
-        self.omega = self.best_weights()
+        self.omega = best_weights(self.past, self.omega)
         for k in range(len(self.models) - 2, -1, -1):
             keep = 1.0 - 1.0 / (8.0 * self.models[k + 1].window)
             self.lead[k] = keep * self.lead[k] + lost[k] - lost[k + 1]
@@ -182,31 +218,6 @@ class MixtureOracle:
                 self.lead[k] = self.spread[k] = 0.0
             if is_behind:
                 self.take_over(self.models[k], self.models[k + 1])
-
-    def best_weights(self):
-        alpha, h = (np.array([part[k] for part in self.past]) for k in (0, 1))
-        delta, omega = (np.array([part[k] for part in self.past]) for k in (2, 3))
-        keep = (1.0 - 1.0 / 100.0) ** np.arange(len(alpha))[::-1]
-        count = len(self.models)
-        C = (delta * (keep * h)[:, None]).T @ delta
-        slopes = (keep * (alpha - h * (delta * omega).sum(1))) @ delta
-        squares = keep**2 @ (alpha[:, None] * delta) ** 2
-        peaks = (keep[:, None] * np.abs(alpha[:, None] * delta)).max(0)
-        slopes[1:] += 0.3 * np.sqrt(squares[1:]) + peaks[1:]
-        best, least = self.omega, 1e300
-        for size in range(1, count + 1):
-            for face in itertools.combinations(range(count), size):
-                rows = list(face)
-                system = np.block([[C[np.ix_(rows, rows)], np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
-                part = np.linalg.lstsq(system, np.append(-slopes[rows], 1.0), rcond=None)[0][:size]
-                omega = np.zeros(count)
-                omega[rows] = part
-                if (part < -1e-12).any() or abs(part.sum() - 1.0) > 1e-9:
-                    continue
-                value = slopes @ omega + omega @ C @ omega / 2.0
-                if value < least - 1e-12 * abs(least):
-                    best, least = omega, value
-        return best
 
     def take_over(self, model, other):
         """The one becomes the other: its iterate, and of its samples those that it still holds."""

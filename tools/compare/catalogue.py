@@ -86,6 +86,7 @@ OPTIMIZERS: dict[str, Make] = {
     ),
     "lu-freund": _of("LuFreundFW", memory=30, batch_size=1, steps=1, first_gradient=False),
     "lu-freund-batches": _of("LuFreundFW", memory=30, batch_size=4, steps=3, first_gradient=True),
+    "mixture": _of("Mixture", memory=40, forgetting=True),
     "projected": _of("ProjectedSGD", step=0.1, power=0.5, batch_size=1),
     "projected-batches": _of("ProjectedSGD", step=0.2, power=0.4, batch_size=6),
     "fw": _of("FW", memory=20, steps=1, schedule=schedules.LineSearch),

@@ -169,6 +169,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "ofw-adversarial": fw_optim.AdversarialOFW,
     "adaptive": lambda: fw_optim.AdaptiveOFW(horizon=50),
     "pairwise-memory": lambda: fw_optim.StochasticPairwiseFW(memory=20),
+    "mixture": lambda: fw_optim.Mixture(memory=20),
     "projected": lambda: fw_optim.ProjectedSGD(0.1),
     "projected-batches": lambda: fw_optim.ProjectedSGD(0.1, batch_size=3),
     "fw": lambda: fw_optim.FW(memory=20),

@@ -303,11 +303,13 @@ class StochasticPairwiseRun(Run):
     def gap(self) -> float:
         """The Frank-Wolfe gap of the models' mean F, without its penalty: O(d), when asked. No bound of the loss's."""
         d = self.n_features
-        if not self.s.t or not d:
-            return math.nan
-        w, slope = self.shown.scale * self.shown.v[:d], np.zeros(d)
+        return self.gap_along(self.slope_at(self.shown.scale * self.shown.v[:d])) if self.s.t and d else math.nan
+
+    def slope_at(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The gradient at w of the models' mean F, without its penalty."""
+        slope = np.zeros(w.size)
         for omega, run in zip(self.mix.omega, self._models, strict=True):
             if omega:
-                r, _, h, b = run.own.sums[:d].T
+                r, _, h, b = run.own.sums[: w.size].T
                 slope += omega * run.s.u_scale * (r + h * w - b)
-        return self.gap_along(slope)
+        return slope

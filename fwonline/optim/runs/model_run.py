@@ -217,6 +217,10 @@ class ModelRun:
         """What predictions, weights and gaps are read of."""
         return Shown(self.it.v, self.s.w_scale, self.s.intercept)
 
+    def shown_at(self, _positions: NDArray) -> Shown:
+        """The same, of which only these positions are to be read."""
+        return self.shown
+
     def set_intercept(self, value: float) -> None:
         """Start with an intercept."""
         self.s.intercept = value
