@@ -114,3 +114,15 @@ def test_serve_http(served, monkeypatch):
     client.post("/save")
     monkeypatch.setenv("RUN", "served")
     assert served("serve_http").post("/predict", json=page).json() == after
+
+
+def test_scikit_learn(printed):
+    out = printed("scikit_learn")
+    scores = [score for (score,) in numbers(r": accuracy ([\d.]+)", out)]
+    assert len(scores) == 4
+    assert max(scores) > 0.95
+    ((_, accuracy, gap),) = numbers(r"(\d+) of 30 features.* seen: ([\d.]+); .* at most ([\d.e-]+) above", out)
+    assert accuracy > 0.94
+    assert gap < 1e-3
+    assert numbers(r"three times their weight: ([\d.]+)", out)[0][0] > 0.9
+    assert numbers(r"before it is learned: ([\d.]+)", out)[0][0] > 0.9
