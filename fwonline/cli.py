@@ -109,10 +109,8 @@ def _run(options: argparse.Namespace) -> int:
             print("\n".join(told))
     options.definition = Path(options.definition)
     known = [field.name for field in dataclasses.fields(Options)]
-    summary = run(
-        options.definition, Options(**{name: value for name, value in vars(options).items() if name in known})
-    )
-    return _INTERRUPTED if summary.signal == "SIGINT" else _OK
+    chosen = {name: value for name, value in vars(options).items() if name in known}
+    return run(options.definition, Options(**chosen))
 
 
 def _simulate(options: argparse.Namespace) -> None:
@@ -126,6 +124,10 @@ def _report(options: argparse.Namespace) -> None:
     from fwonline._cli.figure import draw
 
     output = options.output or options.runs[0] / "report.png"
+    if len(options.runs) > 1:
+        from fwonline._cli.compare import table
+
+        print("\n".join(table(options.runs)))
     draw(options.runs, output)
     print(f"drawn: {output}")
 
@@ -250,6 +252,8 @@ def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     run.add_argument("definition", metavar="DEFINITION.toml", help="or data, with --target, as for fwonline init")
     run.add_argument("--target", metavar="COLUMN", help="learn this column of a file, or of kafka://host:port/topic")
+    of = "set a value of the definition, such as model.1.constraint.radius=3; several (3,10,30) make as many runs"
+    run.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help=of)
     run.add_argument("--limit", type=_positive, metavar="N", help="stop after N samples in all, earlier runs included")
     how = run.add_mutually_exclusive_group()
     how.add_argument("--resume", action="store_true", help="go on from the checkpoint, even behind a finished run")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fwonline._cli import FolderError
+from fwonline._cli.compare import names_of
 from fwonline._cli.folder import RunFolder, read_log
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _NAMES = {
     "support": "now",
     "support_largest": "most so far",
 }
+_GAPS = ("gap_upper", "gap_over_memory", "gap_estimate_ewm", "gap_estimate")  # the one shown of several runs
 _ROUNDING = 1e-9
 _COUNTS = ("rejected", "n_pending", "n_expired", "n_unmatched")
 
@@ -77,9 +79,9 @@ def draw(runs: Sequence[Path], output: Path) -> None:
     from matplotlib.figure import Figure
 
     logs = [_load(Path(path)) for path in runs]
-    if len({log.name for log in logs}) < len(logs):
-        for log, path in zip(logs, runs, strict=True):
-            log.name = str(path)
+    title = " and ".join(log.name for log in logs) if len(logs) <= 2 else f"{len(logs)} runs"
+    for log, name in zip(logs, names_of(runs), strict=True):
+        log.name = name
     panels = _panels(logs)
     with mpl.rc_context({"font.size": 9, "axes.titlesize": 9.5, "axes.titleweight": "bold", "svg.fonttype": "none"}):
         figure = Figure(figsize=(8, 0.7 + 1.75 * len(panels)), layout="constrained")
@@ -88,7 +90,7 @@ def draw(runs: Sequence[Path], output: Path) -> None:
             _draw_panel(ax, panel, logs)
         axes[-1].set_xlabel("samples")
         axes[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        figure.suptitle(" and ".join(log.name for log in logs), fontsize=12)
+        figure.suptitle(title, fontsize=12)
         figure.savefig(output, dpi=160)
 
 
@@ -136,8 +138,15 @@ def _panels(logs: Sequence[_Log]) -> list[_Panel]:
         taken.update(found)
         return found
 
+    gaps = pick("gap")
+    if len(logs) > 1:  # one curve a run tells them apart; five do not
+        gaps = next(([key] for key in _GAPS if key in gaps), gaps)
     known = [
-        _Panel("Frank-Wolfe gap", pick("gap"), log_scale=True),
+        _Panel(
+            "Frank-Wolfe gap" + (f": {_NAMES.get(gaps[0], gaps[0])}" if len(logs) > 1 and gaps else ""),
+            gaps,
+            log_scale=True,
+        ),
         _Panel("Regret against the best fixed point", pick("^regret(?!_average)")),
         _Panel("Average regret a sample", pick("^regret_average")),
         _Panel("Distance to the constraint set", pick("violation"), from_zero=True),
@@ -166,9 +175,9 @@ def _draw_panel(ax: Axes, panel: _Panel, logs: Sequence[_Log]) -> None:
         for j, (label, low, high) in enumerate(lines):
             if low not in log.columns or high not in log.columns:
                 continue
-            color, dash = (
-                (_COLORS[j % len(_COLORS)], "-") if len(logs) == 1 else (_COLORS[i], _DASHES[j % len(_DASHES)])
-            )
+            color, dash = _COLORS[j % len(_COLORS)], "-"
+            if len(logs) > 1:
+                color, dash = _COLORS[i % len(_COLORS)], _DASHES[(i // len(_COLORS) + j) % len(_DASHES)]
             shown = _NAMES.get(label, label)
             if len(logs) > 1:
                 shown = log.name if len(lines) == 1 else f"{shown} ({log.name})"

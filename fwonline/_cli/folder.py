@@ -17,7 +17,7 @@ from fwonline.definition import StreamDefinition, read_definition
 from fwonline.exceptions import TooManyRejectedError
 from fwonline.loop.report import Observer, Report, Start
 
-__all__ = ["LogWriter", "RunFolder", "read_log"]
+__all__ = ["LogWriter", "RunFolder", "last_report", "read_log"]
 
 
 class RunFolder:
@@ -101,9 +101,13 @@ class RunFolder:
         else:
             self.refuse_changed(definition, "group", "give it another name and the source another group")
 
+    def differences(self, definition: StreamDefinition) -> list[str]:
+        """Where the folder's definition differs from `definition` in what is learned."""
+        return read_definition(self.definition).differences(definition)
+
     def refuse_changed(self, definition: StreamDefinition, what: str, choices: str) -> None:
         """Raise FolderError where the folder's definition differs from `definition` in what is learned."""
-        if changes := "\n  ".join(read_definition(self.definition).differences(definition)):
+        if changes := "\n  ".join(self.differences(definition)):
             raise FolderError(
                 f"{self.path}: the definition is not the one this {what} was begun with:\n  {changes}\nSet it back, or "
                 f"{choices}"
@@ -192,6 +196,11 @@ def _lines(path: Path) -> list[bytes]:
         return path.read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
         return []
+
+
+def last_report(path: Path) -> dict[str, Any]:
+    """The newest report of a log; empty where there is none."""
+    return next((msgspec.json.decode(line) for line in reversed(_lines(path)) if _n_of(line) is not None), {})
 
 
 def _n_of(line: bytes) -> int | None:

@@ -13,9 +13,12 @@ from pathlib import Path
 
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
+from fwonline._cli.sweep import Member, combinations, suffix, sweep
 from fwonline._cli.view import LiveView, Output, PlainView, View
 from fwonline.checkpoint import Checkpoint
 from fwonline.definition import StreamDefinition, load_definition
+from fwonline.definition.settings import choices
+from fwonline.exceptions import DefinitionError
 from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
 
 __all__ = ["Options", "run"]
@@ -32,15 +35,65 @@ class Options:
     quiet: bool = False
     allow_write: Sequence[Path] = ()
     allow_env: Sequence[str] = ()
+    settings: Sequence[str] = ()
+
+    def words(self) -> list[str]:
+        """The arguments that a run needs once more when it goes on."""
+        words = [] if self.limit is None else ["--limit", str(self.limit)]
+        for name, allowed in (("--allow-write", self.allow_write), ("--allow-env", self.allow_env)):
+            words += [word for value in allowed for word in (name, str(value))]
+        return words
 
 
-def run(path: Path, options: Options) -> Summary:
-    """Run the definition at `path` in its folder and return how it ended.
+def run(path: Path, options: Options) -> int:
+    """Run the definition at `path` in its folder, or with several values of a key each of them in one of its own.
 
-    Raises DefinitionError or FolderError before anything has run or been written.
+    Returns
+    -------
+    int
+        0, or 130 where Ctrl-C stopped it.
+
+    Raises
+    ------
+    DefinitionError, FolderError
+        Before anything has run or been written.
     """
-    definition = load_definition(path, allow_write=options.allow_write, allow_env=options.allow_env)
-    folder = RunFolder(options.output or Path("runs") / definition.name)
+    every = [
+        (
+            settings,
+            load_definition(path, allow_write=options.allow_write, allow_env=options.allow_env, settings=settings),
+        )
+        for settings in combinations(choices(list(options.settings)))
+    ]
+    (settings, definition), *others = every
+    if others:
+        return _sweep(path, every, options)
+    name = "-".join(filter(None, (definition.name, suffix(settings))))
+    folder = RunFolder(options.output or Path("runs") / name)
+    summary = _run_alone(definition, folder, path, options)
+    return 130 if summary.signal == "SIGINT" else 0
+
+
+def _sweep(path: Path, every: list[tuple[dict[str, str], StreamDefinition]], options: Options) -> int:
+    """Run a definition with several values, each in a process and a folder of its own."""
+    members = []
+    for settings, definition in every:
+        if definition.is_shared:
+            raise DefinitionError(f"{path}: a group's workers learn together: --set takes one value a key for them")
+        label = suffix(settings)
+        folder = options.output / label if options.output else Path("runs") / f"{definition.name}-{label}"
+        RunFolder(folder).refuse_foreign()
+        definition.check(folder)
+        how = ["--fresh"] * options.fresh + ["--resume"] * (options.resume and RunFolder(folder).is_run)
+        values = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        command = [sys.executable, "-m", "fwonline", "run", str(path), "--quiet", "--output", str(folder)]
+        command += [*how, *values, *options.words()]
+        members.append(Member(label, RunFolder(folder), definition, command, again=options.fresh or options.resume))
+    return sweep(every[0][1].name, members, None if options.quiet else Output(sys.stdout))
+
+
+def _run_alone(definition: StreamDefinition, folder: RunFolder, path: Path, options: Options) -> Summary:
+    """Run a definition in its folder and return how it ended."""
     folder.refuse_foreign()
     is_shared = definition.is_shared
     definition.check(folder.path / "worker-1" if is_shared else folder.path, shared=folder.path if is_shared else None)
@@ -166,12 +219,10 @@ def _last_lines(summary: Summary, folder: RunFolder, path: Path, options: Option
         lines.append(f"rejected: {reasons}")
     if summary.interrupted:
         again = ["fwonline", "run", str(path), *([] if is_shared else ["--resume"])]
-        if options.limit is not None:
-            again += ["--limit", str(options.limit)]
+        again += [word for setting in options.settings for word in ("--set", setting)]
         if options.output is not None:
             again += ["--output", str(options.output)]
-        for name, allowed in (("--allow-write", options.allow_write), ("--allow-env", options.allow_env)):
-            again += [word for value in allowed for word in (name, str(value))]
+        again += options.words()
         lines.append(f"stopped at {summary.n:,} samples; to go on: {shlex.join(again)}")
     else:
         lines.append(f"finished: {summary.n:,} samples; to draw it: fwonline report {shlex.quote(str(folder.path))}")

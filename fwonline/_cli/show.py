@@ -16,7 +16,7 @@ from river import base, compose
 from fwonline._cli.files import replacing
 from fwonline._cli.folder import RunFolder, read_log
 from fwonline._cli.learned import load_state
-from fwonline._cli.view import duration, number
+from fwonline._cli.view import duration, is_aside, number
 from fwonline._pipeline import final_estimator
 from fwonline.definition import read_definition
 
@@ -99,7 +99,7 @@ def lines_of(card: dict[str, Any], width: int | None = None) -> Iterator[str]:
         yield from _wrapped(label, text, width)
     if card.get("monitors"):
         yield "each sample predicted before it was learned:"
-        shown = {key: value for key, value in card["monitors"].items() if value is not None and not _aside(key)}
+        shown = {key: value for key, value in card["monitors"].items() if value is not None and not is_aside(key)}
         for key, value in shown.items():
             yield from _wrapped(f"  {key}", number(value), width, 2 + max(map(len, shown)))
     if weights := card.get("weights"):
@@ -154,11 +154,6 @@ def _bars(weights: list[dict[str, Any]], width: int) -> Iterator[str]:
         shown = name if len(name) <= column else f"{name[: column - 1]}~"
         bar = "#" * max(1, round(min(16, width - column - 15) * abs(value) / largest))
         yield f"  {shown:<{column}} {value:>+10.4g} {bar}"
-
-
-def _aside(key: str) -> bool:
-    """Whether a value is for the log alone: when, and how often, something was looked at."""
-    return key == "samples" or key.endswith(("_at", "_looks"))
 
 
 def _shown(value: Any) -> str:

@@ -71,7 +71,7 @@ def fields(report: Report) -> Iterator[tuple[str, str]]:
     monitors = report.monitors
     for key, value in monitors.items():
         stem, _, end = key.rpartition("_")
-        if value is None or value is True or key == "samples" or end in ("at", "looks"):
+        if value is None or value is True or is_aside(key):
             continue  # not known yet, as it should be, shown already, or for the log alone
         if end == "hi" and f"{stem}_lo" in monitors:
             continue
@@ -79,6 +79,11 @@ def fields(report: Report) -> Iterator[tuple[str, str]]:
             yield stem, f"[{number(value)}, {number(monitors[f'{stem}_hi'])}]"
         else:
             yield key, number(value)
+
+
+def is_aside(key: str) -> bool:
+    """Whether a monitor's value is for the log alone: when, and how often, something was looked at."""
+    return key == "samples" or key.endswith(("_at", "_looks"))
 
 
 class Output:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +11,7 @@ from typing import Any, cast
 from fwonline.checkpoint.file import Checkpoint
 from fwonline.definition.builder import Builder
 from fwonline.definition.permissions import Permissions, hidden, is_secret
+from fwonline.definition.settings import with_settings
 from fwonline.definition.toml import KeyPath, Lines, dotted, parse
 from fwonline.exceptions import DefinitionError
 from fwonline.loop.event_loop import EventLoop
@@ -169,6 +170,20 @@ class StreamDefinition:
         """Return `text` with ``${NAME}`` in place of what the definition takes from the environment."""
         return hidden(text, self.values)
 
+    def changed(self, settings: Mapping[str, str]) -> StreamDefinition:
+        """Return a definition with other values: see `load_definition`.
+
+        Raises DefinitionError where a key leads nowhere.
+        """
+        text = with_settings(self.text, dict(settings), str(self.path))
+        values, lines = parse(text, str(self.path))
+        return replace(self, name=values.get("name", self.path.stem), text=text, values=values, lines=lines)
+
+    def leaves(self) -> dict[str, str]:
+        """Return every value, as people read it, by its dotted key; secrets are hidden."""
+        found = dict(_leaves(self.values))
+        return {dotted(key): _shown(key, found) for key in found}
+
     def differences(self, other: StreamDefinition) -> list[str]:
         """Return where two definitions differ in what matters for what is learned.
 
@@ -202,6 +217,7 @@ def load_definition(
     *,
     allow_write: Iterable[str | os.PathLike[str]] = (),
     allow_env: Iterable[str] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> StreamDefinition:
     """Read a stream definition and check all of it.
 
@@ -213,6 +229,9 @@ def load_definition(
         Folders or files outside the run's folder that its sinks and states may write.
     allow_env
         Environment variables that it may read where no secret belongs.
+    settings
+        Key to value, as TOML, in place of what the file says: ``{"model.1.constraint.radius": "3"}``. A number or the
+        name of a class chooses from a list.
 
     Raises
     ------
@@ -238,6 +257,8 @@ def load_definition(
     (500, 0.9)
     """
     definition = replace(read_definition(path), permissions=Permissions.of(allow_write, allow_env))
+    if settings:
+        definition = definition.changed(settings)
     definition.check()
     return definition
 

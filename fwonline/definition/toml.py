@@ -59,6 +59,9 @@ class Lines:
         self._ends = [match.start() for match in re.finditer("\n", text)]
         self._lines: dict[KeyPath, int] = {(): 1}
         self._last_of_array: dict[KeyPath, int] = {}
+        #: Where the values of keys begin and end, and where a key can be added to a table.
+        self.spans: dict[KeyPath, tuple[int, int]] = {}
+        self.openings: dict[KeyPath, int] = {(): 0}
         self._scan()
 
     def __getitem__(self, path: KeyPath) -> int:
@@ -94,13 +97,20 @@ class Lines:
                 table = (*table, self._last_of_array[table])
                 self._note(table)
                 self._take("]]")
+                self._open(table)
             elif self._take("["):
                 table = self._header()
                 self._note(table)
                 self._take("]")
+                self._open(table)
             else:
                 self._key_value(table)
             self._skip(_BLANK)
+
+    def _open(self, table: KeyPath) -> None:
+        """Note that the keys of a table may begin on the next line."""
+        end = bisect.bisect_left(self._ends, self._at)
+        self.openings[table] = self._ends[end] + 1 if end < len(self._ends) else len(self._text)
 
     def _header(self) -> KeyPath:
         """The path of a table header; every array on the way to it stands for its last table."""
@@ -138,6 +148,12 @@ class Lines:
         self._value(path)
 
     def _value(self, path: KeyPath) -> None:
+        start = self._at
+        self._pass(path)
+        self.spans[path] = start, start + len(self._text[start : self._at].rstrip())
+
+    def _pass(self, path: KeyPath) -> None:
+        """Go behind a value."""
         if self._skip(_STRING):
             return
         if self._take("["):
@@ -151,6 +167,7 @@ class Lines:
                 self._skip(_BLANK)
                 index += 1
         elif self._take("{"):
+            self.openings[path] = self._at
             self._skip(_BLANK)
             while not self._take("}"):
                 self._key_value(path)
