@@ -47,7 +47,7 @@ class Thermometer(stream.Source):
 def make_loop(folder: Path) -> loop.EventLoop:
     """The same call begins a run and takes it up again."""
     model = linear_model.FWRegressor(
-        constraint=sets.L1Ball(3.0), optimizer=optim.SFW(memory=200, steps_per_sample=3), seed=0
+        constraint=sets.L1Ball(3.0), optimizer=optim.SFW(memory=200, steps_per_sample=3), intercept=False, seed=0
     )
     return loop.EventLoop(
         Thermometer(4_000),

@@ -11,7 +11,10 @@ from fwonline import datasets, linear_model, losses, monitors, optim, sets
 
 market = datasets.AdversarialLinear(n_features=10, switch_every=250, edge=0.005, volatility=0.01, seed=1)
 model = linear_model.FWRegressor(
-    constraint=sets.ProbabilitySimplex(), optimizer=optim.OFW(memory=4_000), loss=losses.NegativeLogReturn()
+    constraint=sets.ProbabilitySimplex(),
+    optimizer=optim.OFW(memory=4_000),
+    loss=losses.NegativeLogReturn(),
+    intercept=False,  # a portfolio is its weights alone
 )
 regret = monitors.Regret()
 

@@ -12,7 +12,9 @@ stream = datasets.SparseLinear(
 X, y = stream.to_arrays(100_000)
 print(f"{X.shape[0]:,} rows of {X.shape[1]:,} features, {X.nnz / X.shape[0]:.0f} of them present in a row")
 
-model = linear_model.FWClassifier(constraint=sets.L1Ball(50.0), optimizer=optim.SFW(memory=10_000), seed=3)
+model = linear_model.FWClassifier(
+    constraint=sets.L1Ball(50.0), optimizer=optim.SFW(memory=10_000), intercept=False, seed=3
+)
 model.learn_arrays(X[:1_000], y[:1_000])  # the first call compiles, or loads what was compiled
 
 began = time.perf_counter()

@@ -182,7 +182,7 @@ class AdversarialLinear(Simulator):
     that did best lately buys just before it falls: with two assets, `switch_every=1` and `volatility=0` this is the
     textbook sequence on which following the leader has linear regret.
 
-    How to feed it: to `FWRegressor(sets.ProbabilitySimplex(), optim.OFW(), loss=...)`, with no scaler before it.
+    How to feed it: to `FWRegressor(sets.ProbabilitySimplex(), optim.OFW(), loss=..., intercept=False)`, not scaled.
 
     - `river.optim.losses.Absolute()`: the prediction $\langle x_t, w_t \rangle$ is never above $y_t$, so the loss is
       the shortfall itself, which is linear in $w$. The best fixed point is one asset.

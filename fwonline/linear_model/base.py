@@ -16,11 +16,12 @@ from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
+from fwonline.linear_model.radius import RadiusWatch, loss_of_zeros
 from fwonline.linear_model.readings import Readings
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.stochastic_pairwise import default_optimizer
 from fwonline.optim.problem.data import as_rows
-from fwonline.sets import ConvexSet, L1Ball
+from fwonline.sets import ConvexSet
 
 if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -60,10 +61,7 @@ class FWLinear(Readings, abc.ABC):
     # Of a model that `merged` made: the samples that its parts have learned.
     _n_merged = 0
 
-    # Whether None is no constraint.
-    _needs_set: typing.ClassVar[bool] = True
-
-    constraint: ConvexSet
+    constraint: ConvexSet | None
     optimizer: Optimizer | None
     intercept: bool
     seed: int | None
@@ -71,14 +69,14 @@ class FWLinear(Readings, abc.ABC):
 
     def __init__(
         self,
-        constraint: ConvexSet | None,
+        constraint: ConvexSet | None = None,
         optimizer: Optimizer | None = None,
         loss: typing.Any = None,
-        intercept: bool = False,
+        intercept: bool = True,
         seed: int | None = None,
         max_names: int | None = None,
     ):
-        if not isinstance(constraint, ConvexSet) and (self._needs_set or constraint is not None):
+        if constraint is not None and not isinstance(constraint, ConvexSet):
             raise TypeError(f"constraint must be a set such as sets.L1Ball(10.0), got {constraint!r}")
         if optimizer is not None and not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer must be one of fwonline.optim such as optim.SFW(), got {optimizer!r}")
@@ -86,7 +84,7 @@ class FWLinear(Readings, abc.ABC):
             losses.check_loss(loss)
             if isinstance(loss, self._foreign_losses):
                 raise TypeError(f"{type(self).__name__} cannot minimise {loss!r}: it is no loss for {self._task}")
-        self.constraint = typing.cast("ConvexSet", constraint)
+        self.constraint = constraint
         # An optimizer holds the state of the one model it serves.
         self.optimizer = optimizer.clone() if optimizer is not None and optimizer.is_started else optimizer
         self.loss = loss
@@ -97,6 +95,7 @@ class FWLinear(Readings, abc.ABC):
         self.max_names = max_names
         working = self._default_optimizer() if self.optimizer is None else self.optimizer
         self._run: Run = self._start(working)
+        self._run.watch = None if working._unbounded else RadiusWatch()
         self._features = FeatureIndex(max_names, self._run.fixed_dimension)
         if max_names is not None and self._run.fixed_dimension is not None:
             raise ValueError(f"max_names is for sets of any dimension; {constraint} has {self._run.fixed_dimension}")
@@ -118,7 +117,7 @@ class FWLinear(Readings, abc.ABC):
         }
         for name in vars(self).keys() - known if _loaded.is_own(type(self)) else ():
             del vars(self)[name]  # it might stand before a method of that name
-        _loaded.kind(self, "constraint", ConvexSet, optional=not self._needs_set)
+        _loaded.kind(self, "constraint", ConvexSet, optional=True)
         _loaded.kind(self, "optimizer", Optimizer, optional=True)
         _loaded.choice(self, "intercept", (False, True, 0, 1))
         if self.seed is not None:
@@ -171,7 +170,7 @@ class FWLinear(Readings, abc.ABC):
 
     def _is_set_of(self, run: Run) -> bool:
         """Whether a run's points lie in the model's set."""
-        return run.constraint is self.constraint
+        return run.is_free if self.constraint is None else run.constraint is self.constraint
 
     @property
     def _fits_intercept(self) -> bool:
@@ -193,10 +192,6 @@ class FWLinear(Readings, abc.ABC):
     def _start(self, optimizer: Optimizer) -> Run:
         """The optimizer's run on this model's problem."""
         return optimizer.start(self.constraint, self.fitted_loss, self.seed, bool(self.intercept))
-
-    @classmethod
-    def _unit_test_params(cls) -> typing.Iterator[dict]:
-        yield {"constraint": L1Ball(5.0)}
 
     @property
     @abc.abstractmethod
@@ -242,6 +237,8 @@ class FWLinear(Readings, abc.ABC):
                 features.commit()
                 if features.most is not None:
                     features.saw(run.row.idx[:n], run.row.val[:n], run.s.seen)
+            if run.watch is not None:
+                self._watch((target,))
         except BaseException:
             if run.s.seen == seen:
                 self._classes = classes
@@ -250,6 +247,17 @@ class FWLinear(Readings, abc.ABC):
             else:
                 features.commit()
             raise
+
+    def _watch(self, targets: typing.Iterable[float]) -> None:
+        """Let the first samples tell whether the set is far too large."""
+        watch = self._run.watch
+        if watch is not None and watch.note(targets):
+            self._run.watch = None
+            watch.compare(self)
+
+    def _loss_of_zeros(self, targets: NDArray[np.float64]) -> float:
+        """What a model of zeros loses on these targets."""
+        return loss_of_zeros(self.fitted_loss, targets)
 
     def _make_room(self, n: int) -> int:
         """Give features up for those of the sample in the run's buffers; returns the sample's length."""
@@ -371,6 +379,7 @@ class FWLinear(Readings, abc.ABC):
             if columns is not None:
                 rows = (rows[0], columns[rows[1]], *rows[2:])
             row, status = self._run.learn_rows(Rows.of(*rows), 0, good)
+            self._watch(targets[:row].tolist())
             if self._features.most is not None:
                 end = rows[0][row]
                 when = seen + np.repeat(np.arange(1, row + 1), np.diff(rows[0][: row + 1]))

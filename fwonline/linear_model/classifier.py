@@ -1,4 +1,4 @@
-"""Binary linear classification inside a convex set."""
+"""Binary linear classification, sparse or inside a convex set."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ __all__ = ["FWClassifier"]
 
 
 class FWClassifier(FWLinear, base.MiniBatchClassifier):
-    r"""Binary classification by a linear score whose weights never leave a convex set.
+    r"""Binary classification by a linear score: sparse, with nothing to choose, or with weights in a convex set.
 
-    The score is :math:`z = \langle x, w \rangle` (plus an intercept outside the constraint, if asked for), the
-    probability of the positive class the loss's mean function of it. Learning takes Frank-Wolfe steps, so that
-    :math:`w` is in the set at every sample, and no step size is tuned.
+    The score is :math:`z = \langle x, w \rangle + b`, the probability of the positive class the loss's mean function of
+    it. In a set learning takes Frank-Wolfe steps, so that :math:`w` is in it at every sample. No step size is tuned.
 
     Parameters
     ----------
     constraint
-        The set of :mod:`fwonline.sets` that the weights live in.
+        The set of :mod:`fwonline.sets` that the weights live in; None asks for nothing: see :class:`FWRegressor`.
     optimizer
         How to learn, as for :class:`FWRegressor`: by default ``StochasticPairwiseFW``, or ``OneSampleFW``.
     loss
         A loss for 0/1 labels; ``river.optim.losses.Log()`` by default.
     intercept
-        Whether to add an intercept, which the constraint does not bind.
+        Whether to add an intercept b, which the constraint does not bind.
     seed
         Seed of the optimizer's sampling.
     max_names
@@ -45,13 +44,20 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     Labels are any two classes. True or 1 is the positive one, with False, 0, -1 or 2; of others the one seen first is
     the negative one. A third class is refused with a ``SampleError``.
 
-    Cost of ``learn_one``: the non-zeros of the sample on l1 balls and simplices, the number of features on other sets.
+    Cost of ``learn_one``: the non-zeros of the sample without a set, on l1 balls and simplices, the number of features
+    on other sets.
     The order of keys in a dict does not matter, to the last bit.
 
     Examples
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> from fwonline import linear_model, optim, sets
+    >>> model = preprocessing.StandardScaler() | linear_model.FWClassifier()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
+    ROCAUC: 9...
+
+    Never outside a ball:
+
     >>> model = preprocessing.StandardScaler() | linear_model.FWClassifier(
     ...     constraint=sets.L1Ball(10.0), optimizer=optim.SFW(memory=1_000), seed=42
     ... )

@@ -21,7 +21,7 @@ __all__ = ["Readings"]
 class Readings:
     """Numbers that a model is asked for, by its users and by monitors."""
 
-    constraint: ConvexSet
+    constraint: ConvexSet | None
     intercept: bool
     max_names: int | None
     _run: ModelRun
@@ -50,6 +50,8 @@ class Readings:
     def gap(self) -> float:
         """The Frank-Wolfe gap of the last step by the optimizer's own estimate of the gradient; NaN before the first.
 
+        It is taken over :attr:`gap_set`, which is the constraint where there is one.
+
         It is no bound of :attr:`exact_gap`, from either side: the two differ by at most the largest inner product of
         the estimate's error with a difference of two points of the set, and both fall as the model learns, so that
         their ratio may stay anything. For an upper estimate see :class:`fwonline.monitors.Gap`.
@@ -60,6 +62,15 @@ class Readings:
         return self._run.gap
 
     @property
+    def gap_set(self) -> ConvexSet:
+        """The set that gaps are taken over: the constraint, or without one the l1 ball of twice the present norm.
+
+        (Of radius 1 while all weights are 0.) An exact gap then bounds what is left to gain within twice the present
+        norm. No gap counts the intercept's slope, which has no set to be maximised over: the intercept is held.
+        """
+        return self._run.gap_set(self._run.point)
+
+    @property
     def gap_is_kept(self) -> bool:
         """Whether reading :attr:`gap` costs nothing."""
         return self._run.gap_is_kept
@@ -68,8 +79,8 @@ class Readings:
     def exact_gap(self) -> float | None:
         """The Frank-Wolfe gap of the mean loss over the samples that the optimizer remembers; None if it keeps none.
 
-        Exact up to rounding, and for a convex loss an upper bound of what is left to gain on these samples. One pass
-        over them.
+        Exact up to rounding, and for a convex loss an upper bound of what is left to gain on these samples within
+        :attr:`gap_set`, the intercept held. One pass over them.
         """
         return self._run.exact_gap()
 
@@ -139,10 +150,10 @@ class Readings:
         dict
             ``features`` are their names in the order of their positions, ``classes`` those seen (none for a
             regression); ``weights``, ``intercept``, ``gap``, ``n_samples`` and ``cumulative_loss`` are as the
-            attributes. ``optimizer`` is a dict of what the optimizer remembers: its counters, ``samples``, the oldest
-            first, as dicts with their targets, its estimate of the gradient and what else it keeps, as numbers and
-            arrays (an entry by feature, or by sample), the state of its random numbers (``random``), and a ``digest``
-            of these and of the numbers that only speed steps up.
+            attributes. ``optimizer`` is a dict of what the optimizer remembers: its counters, ``samples``, the
+            oldest first, as dicts with their targets, its estimate of the gradient and what else it keeps, as numbers
+            and arrays (an entry by feature, or by sample), the state of its random numbers (``random``), and a
+            ``digest`` of these and of the numbers that only speed steps up.
 
         Examples
         --------

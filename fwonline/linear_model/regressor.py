@@ -1,4 +1,4 @@
-"""Linear regression inside a convex set."""
+"""Linear regression, sparse or inside a convex set."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ __all__ = ["FWRegressor"]
 
 
 class FWRegressor(FWLinear, base.MiniBatchRegressor):
-    r"""Linear regression whose weights never leave a convex set.
+    r"""Linear regression: sparse and without anything to choose, or with weights that never leave a convex set.
 
-    Predicts :math:`\langle x, w \rangle` (plus an intercept outside the constraint, if asked for) and learns by
-    Frank-Wolfe steps, so that :math:`w` is in the set at every sample: sparse on an l1 ball, a portfolio on the
-    simplex, bounded in a box. No step size is tuned.
+    Predicts :math:`\langle x, w \rangle + b`. In a set it learns by Frank-Wolfe steps, so that :math:`w` is in it at
+    every sample: sparse on an l1 ball, a portfolio on the simplex, bounded in a box. No step size is tuned.
 
     Parameters
     ----------
     constraint
-        The set of :mod:`fwonline.sets` that the weights live in. On a :class:`~fwonline.sets.ProbabilitySimplex` the
-        weights are zero, thus outside, until the first sample.
+        The set of :mod:`fwonline.sets` that the weights live in. None asks for nothing: the weights are then as sparse
+        as :class:`~fwonline.optim.StochasticPairwiseFW` makes them, whose penalty keeps out what is noise, whatever the
+        scale of features and targets, and there is no radius to choose. On a
+        :class:`~fwonline.sets.ProbabilitySimplex` the weights are zero, thus outside, until the first sample.
     optimizer
-        How to learn. By default :class:`~fwonline.optim.StochasticPairwiseFW`, which has nothing to tune, on balls of
-        norm 1, 2 or infinity, boxes and simplices, and :class:`~fwonline.optim.OneSampleFW` on other sets. One that
-        serves another model already is cloned.
+        How to learn. By default :class:`~fwonline.optim.StochasticPairwiseFW`, which has nothing to tune, without a set
+        and on balls of norm 1, 2 or infinity, boxes and simplices, and :class:`~fwonline.optim.OneSampleFW` on other
+        sets. All others need a set, but for :class:`~fwonline.optim.ProjectedSGD`, which is plain gradient descent
+        without one. One that serves another model already is cloned.
     loss
         A loss for regression; ``river.optim.losses.Squared()`` by default.
     intercept
-        Whether to add an intercept, which the constraint does not bind.
+        Whether to add an intercept b, which the constraint does not bind. Give False where the weights alone must
+        predict, as for a portfolio.
     seed
         Seed of the optimizer's sampling.
     max_names
@@ -42,14 +45,17 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         of those that weigh nothing the ones not seen for longest (an entry of 0 does not count as seen), up to a
         sixteenth of the bound at once, and what was remembered of them goes with them. On sets whose points are dense
         (balls of norm 2, p and infinity, boxes) the longest unseen of the others follow, weights and all, where that
-        is not enough; on l1 balls and simplices what weighs something stays, and a new feature that finds no room is
-        passed over, as if the sample had not named it. Not for sets of a fixed dimension.
+        is not enough; without a set, on l1 balls and simplices, what weighs something stays, and a new feature that
+        finds no room is passed over, as if the sample had not named it. Not for sets of a fixed dimension.
 
     Notes
     -----
-    Cost of ``learn_one``: the non-zeros of the sample on l1 balls and simplices, the number of features on other sets
-    (see the optimizer). Features that appear later grow the state by doubling. An absent feature is 0. The order of
-    keys in a dict does not matter, to the last bit.
+    Without a constraint no Frank-Wolfe gap exists: :attr:`gap` and :attr:`exact_gap` are then those of the l1 ball of
+    twice the present norm (:attr:`gap_set`). A gap does not count the intercept's slope.
+
+    Cost of ``learn_one``: the non-zeros of the sample without a set, on l1 balls and simplices, the number of features
+    on other sets (see the optimizer). Features that appear later grow the state by doubling. An absent feature is 0.
+    The order of keys in a dict does not matter, to the last bit.
 
     Raises
     ------
@@ -60,8 +66,14 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> from fwonline import linear_model, optim, sets
+    >>> model = preprocessing.StandardScaler() | linear_model.FWRegressor(seed=42)
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.5...
+
+    In a small ball, by steps whose rate is proved:
+
     >>> model = preprocessing.StandardScaler() | linear_model.FWRegressor(
-    ...     constraint=sets.L1Ball(3.0), optimizer=optim.SFW(memory=500, steps_per_sample=5), intercept=True, seed=42
+    ...     constraint=sets.L1Ball(3.0), optimizer=optim.SFW(memory=500, steps_per_sample=5), seed=42
     ... )
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     MAE: 1.1...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import typing
 
 import numpy as np
@@ -54,8 +55,9 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         and infinity, and elsewhere :class:`~fwonline.optim.OneSampleFW`, which keeps no samples.
         :class:`~fwonline.optim.SVRF`, ``STORC``, ``SCGS``, ``HazanLuoFW``, ``SFW``, ``FW``, ``LuFreundFW``, ``OFW``,
         ``MomentumFW`` with a memory and ``ProjectedSVRG`` keep the last ones; ``MomentumFW`` without, ``AdaptiveOFW``,
-        ``AdversarialOFW()`` and ``ProjectedSGD`` keep none. All but the first need a set. Those that step away from
-        atoms want finitely many, which a ball of matrices has not. One that serves another model is cloned.
+        ``AdversarialOFW()`` and ``ProjectedSGD`` keep none. All but ``StochasticPairwiseFW`` and ``ProjectedSGD`` need
+        a set. Those that step away from atoms want finitely many, which a ball of matrices has not. One that serves
+        another model is cloned.
     intercept
         Whether each class has an intercept. ``StochasticPairwiseFW`` learns it; with other optimizers there is none.
     seed
@@ -123,7 +125,6 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
     """
 
     _task = "classes"
-    _needs_set = False
     _run: SoftmaxRun | PairwiseClassesRun
 
     def __init__(
@@ -135,10 +136,6 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         max_names: int | None = None,
     ):
         super().__init__(constraint, optimizer, intercept=intercept, seed=seed, max_names=max_names)
-
-    @classmethod
-    def _unit_test_params(cls):
-        yield {}
 
     def _default_optimizer(self) -> Optimizer:
         return StochasticPairwiseFW() if moves_classes(self.constraint) else OneSampleFW()
@@ -152,11 +149,10 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
                 f"constraint must be a set of matrices of any shape, or of vectors of any length, since classes and "
                 f"features are still to come; {constraint} is not"
             )
+        constraint = optimizer._set_for(constraint)
         run: SoftmaxRun | PairwiseClassesRun
         if isinstance(optimizer, StochasticPairwiseFW):
             run = PairwiseClassesRun(optimizer, constraint, self.fitted_loss, self.seed, bool(self.intercept))
-        elif constraint is None:
-            raise ValueError(f"constraint must be a set for {optimizer}, such as sets.NuclearBall(10.0)")
         else:
             run = SoftmaxRun(optimizer, constraint, self.fitted_loss, self.seed)
         optimizer._run = run
@@ -186,9 +182,6 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
     def _run_type(self, optimizer: Optimizer) -> type:
         return PairwiseClassesRun if isinstance(optimizer, StochasticPairwiseFW) else SoftmaxRun
 
-    def _is_set_of(self, run) -> bool:
-        return run.is_free if self.constraint is None else super()._is_set_of(run)
-
     @property
     def _fits_intercept(self) -> bool:
         return bool(self.intercept) and isinstance(self._run, PairwiseClassesRun)
@@ -205,6 +198,9 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         if y not in self._classes:
             self._classes = (*self._classes, y)
         return float(self._classes.index(y))
+
+    def _loss_of_zeros(self, targets: NDArray[np.float64]) -> float:
+        return targets.size * math.log(max(self._run.k, 2))
 
     # --- predictions ------------------------------------------------------------------------------------------
 

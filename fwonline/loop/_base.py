@@ -16,6 +16,7 @@ from fwonline.loop._learner import Learner
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop.options import Options
 from fwonline.loop.report import Counts, Observer, Report, Start, Summary
+from fwonline.monitors.base import Monitor
 from fwonline.stream.base import Sink
 
 __all__ = ["Loop", "Timer"]
@@ -59,6 +60,9 @@ class Loop(abc.ABC):
     ) -> None:
         self.model = model
         self.monitors = list(monitors)
+        for monitor in self.monitors:
+            if isinstance(monitor, Monitor):
+                monitor.check_model(model)
         self.sinks = list(sinks)
         self.observers = list(observers)
         self.options = options

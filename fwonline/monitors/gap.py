@@ -41,6 +41,10 @@ class Gap(Monitor):
       counted 0.7 times for every look since. It is no proof: it fails where the gap grows more than threefold between
       two looks, as after an abrupt change of the stream, until the next look. `python -m tools.bench gap` measures it.
 
+    A model without a constraint has no such set: C is then the $\ell_1$ ball of twice the norm that its weights have at
+    the time, and $g$ bounds what is left to gain within it; its radius comes along as `gap_radius`, of such models
+    alone. An intercept, which no set bounds, is held: no gap counts its slope.
+
     Looks are made at samples 16, 48, 112 and so on, then 8 times while the samples remembered are replaced once (but
     not within 32 samples, nor more often than every d / 512), and four times as often for a while after the upper
     estimate was found too low.
@@ -99,6 +103,7 @@ class Gap(Monitor):
         self._largest: float | None = None  # of the last exact gaps, each faded by the looks since
         self._spacing = _FIRST
         self._next = self.every or _FIRST
+        self._radius: float | None = None  # of the ball that gaps are taken over, of a model without a constraint
         self._window: Samples | None = None  # of samples, where the optimizer keeps none
 
     def _check_loaded(self) -> None:
@@ -120,6 +125,8 @@ class Gap(Monitor):
                 _loaded.choice(self, name, [None])
         if self._exact_at is not None:
             _loaded.count(self, "_exact_at", 1, self._n)
+        if self._radius is not None:
+            _loaded.real(self, "_radius", least=0.0)
         _loaded.instance(self, "_window", Samples, type(None))
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
@@ -133,6 +140,8 @@ class Gap(Monitor):
             self._window = Samples(_WINDOW)
         if self._window is not None and (last := estimator.last_bytes()) is not None:
             self._window.append(*last)
+        if (due or self._n == 1) and getattr(estimator, "constraint", estimator) is None:
+            self._radius = float(estimator.gap_set.radius)
         if due:
             if self.every != 0:
                 self._look(estimator)
@@ -187,6 +196,7 @@ class Gap(Monitor):
             "gap_estimate": self._last,
             "gap_estimate_ewm": self._faded,
             "gap_estimate_mean": self._mean if self._n_finite else None,
+            **({} if self._radius is None else {"gap_radius": self._radius}),
         }
 
     def _text(self) -> str:
@@ -194,4 +204,5 @@ class Gap(Monitor):
         estimates = f"estimate {number(self._last)}, mean {number(said['gap_estimate_mean'])}"
         if self._exact is None:
             return estimates
-        return f"at most about {number(said['gap_upper'])}, {number(self._exact)} over memory, {estimates}"
+        ball = "" if self._radius is None else f", in the l1 ball of {number(self._radius)}"
+        return f"at most about {number(said['gap_upper'])}, {number(self._exact)} over memory, {estimates}{ball}"

@@ -13,7 +13,7 @@ from river.optim.losses import MultiClassLoss, Squared
 
 from fwonline import _loaded, losses
 from fwonline._pipeline import final_estimator
-from fwonline.exceptions import SampleError
+from fwonline.exceptions import MonitorError, SampleError
 from fwonline.monitors._samples import Samples
 from fwonline.monitors.base import Monitor
 from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
@@ -40,7 +40,7 @@ class Regret(Monitor):
     not of the fixed points. With anything else, give `loss` and `constraint`: then a sample is `x`, a dict of numbers,
     and its play `y_pred`, a number on the scale of $\langle x, w \rangle$ (for log loss and its kin the margin, not the
     probability). Samples without a play or a target are not counted, nor are samples that the model learned without a
-    call of `update`.
+    call of `update`. A model without a constraint has no set to take the best point of: give one as `constraint`.
 
     Evaluations are at samples 64, 64 `growth`, 64 `growth`^2, ..., each starting from the fixed point of the one before
     and taking at most `max_iter` iterations, so that all of them together cost O(`max_iter`) passes over the stream at
@@ -188,12 +188,22 @@ class Regret(Monitor):
             self, "_best", is_point and is_whole and x.size <= size, f"a point of at most {size} coordinates"
         )
 
+    def check_model(self, model: Any) -> None:
+        super().check_model(model)
+        estimator = final_estimator(model)
+        if self.constraint is None and getattr(estimator, "constraint", estimator) is None:
+            raise MonitorError(
+                "Regret compares with the best fixed point of a set, and the model has no constraint: give one to "
+                "either, such as Regret(constraint=sets.L1Ball(100.0))"
+            )
+
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         estimator = final_estimator(model)
         sample = getattr(estimator, "last_sample", None)
         if not self._complete:
             return
         if sample is not None:
+            self.check_model(estimator)
             self._choose(estimator.fitted_loss, estimator.constraint)
             names = getattr(estimator, "last_names", None)
             self._d = max(self._d, int(sample.n_features) if names is None else self._known(names))

@@ -17,6 +17,7 @@ from fwonline._kernels.state import Rows
 from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.score_loss import ScalarLoss
+from fwonline.optim.runs import free
 from fwonline.optim.runs.model_run import State
 from fwonline.optim.schedules import Harmonic, Schedule
 
@@ -63,6 +64,8 @@ class Optimizer(base.Base):
     # Step sizes where none are named: 2 / (t + 2).
     _default_schedule: typing.ClassVar[Schedule] = Harmonic()
     _run: typing.Any
+    # The ball, of no size that matters, in which it learns where no set was named; None where its steps need a set.
+    _unbounded: typing.ClassVar[type[sets.L1Ball] | type[sets.LInfBall] | None] = None
     # Steps between two looks at the exact gap; as many as there are samples where None.
     _look_every: typing.ClassVar[int | None] = None
 
@@ -87,10 +90,29 @@ class Optimizer(base.Base):
     def _schedule(self) -> Schedule:
         return getattr(self, "schedule", None) or self._default_schedule
 
-    def start(self, constraint: sets.ConvexSet, loss: typing.Any, seed: int | None = None, fit_intercept: bool = False):
+    def start(
+        self, constraint: sets.ConvexSet | None, loss: typing.Any, seed: int | None = None, fit_intercept: bool = False
+    ):
         """Begin a run; called by estimators."""
-        self._run = self._run_class(self, constraint, loss, seed, fit_intercept)
+        self._run = self._run_class(self, self._set_for(constraint), loss, seed, fit_intercept)
         return self._run
+
+    def _set_for(self, constraint: sets.ConvexSet | None) -> sets.ConvexSet:
+        """The set that a run is given.
+
+        Raises
+        ------
+        ValueError
+            For None, where steps need a set.
+        """
+        if constraint is not None:
+            return constraint
+        if self._unbounded is None:
+            able = ", ".join(sorted(cls.__name__ for cls in _derived(Optimizer) if getattr(cls, "_unbounded", None)))
+            raise ValueError(
+                f"constraint must be a set for {self}, such as sets.L1Ball(100.0); without one, {able} learn"
+            )
+        return self._unbounded(free.RADIUS)
 
     def _method(self) -> Method:
         """The steps on a finite sum.
@@ -171,7 +193,7 @@ class Optimizer(base.Base):
         y: ArrayLike,
         *,
         loss: typing.Any = None,
-        constraint: sets.ConvexSet,
+        constraint: sets.ConvexSet | None,
         steps: int = 10_000,
         seed: int | None = None,
         callback: Callable[[State], bool | None] | None = None,
@@ -190,7 +212,8 @@ class Optimizer(base.Base):
         loss
             A river loss, or any object with ``__call__`` and ``gradient``; ``Squared()`` by default.
         constraint
-            The set.
+            The set; None for no constraint, with optimizers that need none. ``gap`` is then that over the l1 ball of
+            twice the norm of ``x``.
         steps
             Steps to take.
         seed
@@ -224,7 +247,7 @@ class Optimizer(base.Base):
         check_count("steps", steps)
         loss = river_optim.losses.Squared() if loss is None else loss
         targets = binary_targets(y) if losses.is_binary(loss) else y
-        run, total = self._on_data(X, targets, loss, constraint, seed, x0)
+        run, total = self._on_data(X, targets, loss, self._set_for(constraint), seed, x0)
         return self._descend(run, total, steps, callback, tol)
 
     def minimize_function(
@@ -277,7 +300,7 @@ class Optimizer(base.Base):
 
     def _descend(self, run, total: FiniteSum, steps: int, callback, tol: float | None) -> OptimizeResult:
         every = self._look_every or total.n
-        return self._follow(run, steps, every, callback, tol, lambda x: total.measure(x, run.constraint))
+        return self._follow(run, steps, every, callback, tol, lambda x: total.measure(x, run.gap_set(x)))
 
     def _follow(
         self,

@@ -19,6 +19,7 @@ from tools.soak import fuzz
 
 
 def trained(optimizer=None, constraint=None, kind=FWRegressor, n=30, **settings):
+    settings = {"intercept": False} | settings
     model = kind(constraint or sets.L1Ball(2.0), optimizer, seed=1, **settings)
     rng = np.random.default_rng(0)
     for row in rng.normal(size=(n, 4)):

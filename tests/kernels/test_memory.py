@@ -18,7 +18,7 @@ from fwonline.optim.schedules import Harmonic
 
 
 def learner(capacity, constraint=None, **given_):
-    return FWRegressor(constraint or sets.L1Ball(1.0), optim.SFW(memory=capacity, **given_), seed=0)
+    return FWRegressor(constraint or sets.L1Ball(1.0), optim.SFW(memory=capacity, **given_), seed=0, intercept=False)
 
 
 def held(model):

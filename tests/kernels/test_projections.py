@@ -28,7 +28,7 @@ SETS = [
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.lists(VALUES, min_size=4, max_size=4), st.floats(-10.0, 10.0)), min_size=1, max_size=12))
 def test_each_step_is_the_sets_own_projection(constraint, samples):
-    model = FWRegressor(constraint, optim.ProjectedSGD(0.5))
+    model = FWRegressor(constraint, optim.ProjectedSGD(0.5), intercept=False)
     w = np.zeros(4)
     for t, (entries, y) in enumerate(samples):
         model.learn_one(dict(enumerate(entries)), y)
@@ -46,7 +46,7 @@ def test_equal_and_nearly_equal_entries_end():
     for constraint in (sets.L1Ball(1.0), sets.ProbabilitySimplex(), sets.UnitSimplex()):
         for seed in range(200):
             rng = np.random.default_rng(seed)
-            model = FWRegressor(constraint, optim.ProjectedSGD(0.1))
+            model = FWRegressor(constraint, optim.ProjectedSGD(0.1), intercept=False)
             base = rng.normal() * 10.0 ** rng.integers(-8, 9)
             for _ in range(5):
                 x = base * (1.0 + 2.0**-52 * rng.integers(-3, 4, size=12))

@@ -33,7 +33,7 @@ X, Y = regression(n=30, d=4)
 
 
 def trained(optimizer="sfw", where="l1", kind=FWRegressor, **given):
-    model = kind(SETS[where](), OPTIMIZERS[optimizer](), seed=0, **given)
+    model = kind(SETS[where](), OPTIMIZERS[optimizer](), **({"seed": 0, "intercept": False} | given))
     for x, y in zip(X, (Y > 0.0 if kind is FWClassifier else Y).tolist(), strict=True):
         model.learn_one(dict(zip("abcd", x.tolist(), strict=True)), y)
     return model
@@ -78,7 +78,7 @@ def test_labels(optimizer, label):
 
 
 def test_a_refused_sample_brings_no_class():
-    model = FWClassifier(sets.L1Ball(1.0))
+    model = FWClassifier(sets.L1Ball(1.0), intercept=False)
     for x in ({"a": "text"}, {"a": float("nan")}, {"a": 1e200}):
         with pytest.raises(SampleError):
             model.learn_one(x, "wrong")
@@ -90,7 +90,7 @@ def test_a_refused_sample_brings_no_class():
 
 
 def test_a_refused_sample_does_not_cost_ofw_its_statistics():
-    model = FWRegressor(sets.L1Ball(1.0), optim.OFW(max_features=2))
+    model = FWRegressor(sets.L1Ball(1.0), optim.OFW(max_features=2), intercept=False)
     model.learn_one({"a": 1.0, "b": 2.0}, 1.0)
     gap = model.exact_gap
     with pytest.raises(SampleError):
@@ -132,7 +132,7 @@ def test_a_loss_of_ones_own_that_answers_nonsense(answer):
         def gradient(self, y_true, y_pred):
             return answer
 
-    model = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=3), loss=Broken())
+    model = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=3), loss=Broken(), intercept=False)
     with pytest.raises(SampleError, match=r"derivative of .*Broken.* is not finite"):
         model.learn_one({"a": 1.0}, 1.0)
     assert model.n_samples == 0
@@ -140,7 +140,7 @@ def test_a_loss_of_ones_own_that_answers_nonsense(answer):
 
 
 def test_numbers_of_every_kind_are_numbers():
-    plain, mixed = (FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=3), seed=0) for _ in range(2))
+    plain, mixed = (FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=3), seed=0, intercept=False) for _ in range(2))
     plain.learn_one({"a": 2.0, "b": 1.0, "c": 0.5, "d": 3.0, "e": 1.0, "f": 1e100}, 1.0)
     mixed.learn_one(
         {
@@ -176,7 +176,7 @@ def test_predicting_refuses_what_is_no_number(value):
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e200])
 def test_a_bad_row_of_a_matrix(optimizer, bad, form):
     """The rows before it have been learned, and nothing else has happened."""
-    good, model = (FWRegressor(SETS["l1"](), OPTIMIZERS[optimizer](), seed=0) for _ in range(2))
+    good, model = (FWRegressor(SETS["l1"](), OPTIMIZERS[optimizer](), seed=0, intercept=False) for _ in range(2))
     matrix = X.copy()
     matrix[17, 2] = bad
     with pytest.raises(SampleError, match=r"row 17: feature 2 is .*expected a finite number"):
@@ -189,7 +189,7 @@ def test_a_bad_row_of_a_matrix(optimizer, bad, form):
         model.learn_arrays(X, targets)
     good.learn_arrays(X[:17], Y[:17])
     assert state_of(model) == state_of(good)
-    first = FWRegressor(SETS["l1"](), OPTIMIZERS[optimizer](), seed=0)
+    first = FWRegressor(SETS["l1"](), OPTIMIZERS[optimizer](), seed=0, intercept=False)
     empty = state_of(first)
     with pytest.raises(SampleError, match="row 0"):
         first.learn_arrays(form(matrix[17:]), Y[17:])
@@ -197,7 +197,7 @@ def test_a_bad_row_of_a_matrix(optimizer, bad, form):
 
 
 def test_classes_of_rows_that_were_not_learned():
-    model = FWClassifier(sets.L1Ball(1.0), seed=0)
+    model = FWClassifier(sets.L1Ball(1.0), seed=0, intercept=False)
     matrix = X.copy()
     matrix[2, 0] = np.nan
     with pytest.raises(SampleError, match="row 2: feature 0 is nan"):
@@ -208,7 +208,7 @@ def test_classes_of_rows_that_were_not_learned():
     with pytest.raises(SampleError, match="row 1: the label is 'perhaps'"):
         model.learn_arrays(X[:2], ["yes", "perhaps"])
     assert model.n_samples == 6
-    fresh = FWClassifier(sets.L1Ball(1.0))
+    fresh = FWClassifier(sets.L1Ball(1.0), intercept=False)
     with pytest.raises(ValueError, match="one target for each of the 30 rows"):
         fresh.learn_arrays(X, ["a", "b"])
     fresh.learn_arrays(X[:2], ["c", "d"])
@@ -241,9 +241,9 @@ FIXED = {
 def test_a_set_of_one_dimension_knows_its_features_by_number(optimizer, constraint):
     if optimizer in ("pairwise-memory", "mixture") and isinstance(constraint, sets.ConvexHull):
         with pytest.raises(ValueError, match="moves coordinates, which ConvexHull"):
-            FWRegressor(constraint, OPTIMIZERS[optimizer]())
+            FWRegressor(constraint, OPTIMIZERS[optimizer](), intercept=False)
         return
-    model = FWRegressor(constraint, OPTIMIZERS[optimizer](), seed=0)
+    model = FWRegressor(constraint, OPTIMIZERS[optimizer](), seed=0, intercept=False)
     empty = state_of(model)
     for x in ({"a": 1.0}, {3: 1.0}, {0: 1.0, -1: 1.0}, {0.5: 1.0}):
         with pytest.raises(SampleError, match=r"has 3 coordinates, so features are the integers 0 to 2; .* brings"):
@@ -261,7 +261,7 @@ def test_a_set_of_one_dimension_knows_its_features_by_number(optimizer, constrai
 
 
 def test_a_name_that_is_not_itself_is_no_feature():
-    model = FWRegressor(sets.L1Ball(2.0))
+    model = FWRegressor(sets.L1Ball(2.0), intercept=False)
     model.learn_one({"a": 1.0}, 1.0)
     before = state_of(model)
     with pytest.raises(SampleError, match="a feature is named nan; expected a name that is equal to itself"):
@@ -271,7 +271,7 @@ def test_a_name_that_is_not_itself_is_no_feature():
 
 
 def test_bounds_by_coordinate_hold_for_the_feature_of_that_number():
-    model = FWRegressor(sets.Box([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]), optim.SFW(memory=50), seed=0)
+    model = FWRegressor(sets.Box([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]), optim.SFW(memory=50), seed=0, intercept=False)
     for _ in range(200):  # the last one is seen first
         model.learn_one({2: 1.0}, 10.0)
         model.learn_one({0: 1.0}, 10.0)
@@ -279,7 +279,7 @@ def test_bounds_by_coordinate_hold_for_the_feature_of_that_number():
 
 
 def test_a_feature_never_seen_weighs_what_it_will_when_it_is():
-    model = FWRegressor(sets.Box(1.0, 2.0), optim.SFW(memory=5), seed=0)
+    model = FWRegressor(sets.Box(1.0, 2.0), optim.SFW(memory=5), seed=0, intercept=False)
     x = {"a": 1.0, "b": 3.0}
     assert model.predict_one(x) == 4.0
     model.learn_one({"a": 1.0}, 2.0)

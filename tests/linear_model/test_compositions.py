@@ -30,7 +30,9 @@ def phishing(n=300):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_behind_a_scaler(optimizer):
-    model = preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), OPTIMIZERS[optimizer](), seed=0)
+    model = preprocessing.StandardScaler() | FWClassifier(
+        sets.L1Ball(5.0), OPTIMIZERS[optimizer](), seed=0, intercept=False
+    )
     score = evaluate.progressive_val_score(phishing(), model, metrics.ROCAUC())
     assert score.get() > 0.75
     assert final_estimator(model).n_samples == 300
@@ -70,7 +72,9 @@ def test_behind_a_one_hot_encoder_and_a_hasher_in_a_union(optimizer):
 
 
 def test_text():
-    model = feature_extraction.BagOfWords(lowercase=True) | FWClassifier(sets.L1Ball(6.0), optim.SFW(memory=50))
+    model = feature_extraction.BagOfWords(lowercase=True) | FWClassifier(
+        sets.L1Ball(6.0), optim.SFW(memory=50), intercept=False
+    )
     for t in range(200):
         spam = t % 2 == 0
         model.learn_one(f"{'buy now' if spam else 'see you'} word{t}", spam)
@@ -82,7 +86,7 @@ def test_text():
 @pytest.mark.parametrize("optimizer", ["sfw", "one-sample", "ofw"])
 def test_bagging(optimizer):
     model = preprocessing.StandardScaler() | ensemble.BaggingClassifier(
-        FWClassifier(sets.L1Ball(5.0), OPTIMIZERS[optimizer](), seed=1), n_models=3, seed=2
+        FWClassifier(sets.L1Ball(5.0), OPTIMIZERS[optimizer](), seed=1, intercept=False), n_models=3, seed=2
     )
     assert evaluate.progressive_val_score(phishing(), model, metrics.ROCAUC()).get() > 0.85
     members = list(model["BaggingClassifier"])
@@ -98,7 +102,7 @@ def test_model_selection():
         greedy.learn_one(x, y)
     assert greedy["GreedyRegressor"].best_model.constraint.radius in (0.01, 3.0)
     chosen = model_selection.BanditRegressor(
-        [FWRegressor(sets.L1Ball(r), seed=1) for r in (0.1, 1.0)],
+        [FWRegressor(sets.L1Ball(r), seed=1, intercept=False) for r in (0.1, 1.0)],
         metric=metrics.MSE(),
         policy=bandit.EpsilonGreedy(epsilon=0.1, seed=1),
     )
@@ -108,14 +112,16 @@ def test_model_selection():
 
 
 def test_one_versus_the_rest():
-    model = multiclass.OneVsRestClassifier(FWClassifier(sets.L2Ball(5.0), optim.OneSampleFW(), seed=0))
+    model = multiclass.OneVsRestClassifier(FWClassifier(sets.L2Ball(5.0), optim.OneSampleFW(), seed=0, intercept=False))
     for t in range(600):
         model.learn_one({"a": float(t % 3 == 0), "b": float(t % 3 == 1), "c": 1.0}, "xyz"[t % 3])
     assert [model.predict_one({"a": float(k == 0), "b": float(k == 1), "c": 1.0}) for k in range(3)] == list("xyz")
 
 
 def test_pipelines_are_copied_whole():
-    model = preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), optim.SFW(memory=20), seed=0)
+    model = preprocessing.StandardScaler() | FWClassifier(
+        sets.L1Ball(5.0), optim.SFW(memory=20), seed=0, intercept=False
+    )
     data = list(phishing(200))
     for x, y in data[:100]:
         model.learn_one(x, y)
@@ -128,6 +134,6 @@ def test_pipelines_are_copied_whole():
 
 
 def test_final_estimator():
-    model = FWRegressor(sets.L1Ball(1.0))
+    model = FWRegressor(sets.L1Ball(1.0), intercept=False)
     assert final_estimator(model) is model
     assert final_estimator(preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | model) is model

@@ -21,7 +21,7 @@ VALUES = st.sampled_from(
 
 
 def make(optimizer, where, kind=FWRegressor, **given_):
-    return kind(SETS[where](), OPTIMIZERS[optimizer](), **({"seed": 1} | given_))
+    return kind(SETS[where](), OPTIMIZERS[optimizer](), **({"seed": 1, "intercept": False} | given_))
 
 
 @pytest.mark.parametrize("kind", [FWRegressor, FWClassifier])
@@ -140,7 +140,9 @@ def test_the_exact_gap_is_exact(where, kind, intercept):
 @pytest.mark.parametrize("where", ["l1", "l2", "simplex"])
 def test_the_free_gap_becomes_the_exact_one_as_derivatives_settle(where):
     X, y = regression(n=30)
-    model = FWRegressor(SETS[where](), optim.SFW(memory=30, batch_size=30, steps_per_sample=400), seed=0)
+    model = FWRegressor(
+        SETS[where](), optim.SFW(memory=30, batch_size=30, steps_per_sample=400), seed=0, intercept=False
+    )
     model.learn_arrays(X, y)
     # The free gap is that of the iterate before the last step, at derivatives taken there.
     assert model.gap == pytest.approx(model.exact_gap, abs=0.02)
@@ -175,6 +177,7 @@ def test_never_outside_whatever_comes(optimizer, where, samples):
 
 @pytest.mark.parametrize("kind", [FWRegressor, FWClassifier])
 @EACH
+@pytest.mark.filterwarnings("ignore:over its first 500 samples")  # values of all sizes
 def test_long_runs_stay_inside(optimizer, where, kind):
     rng = np.random.default_rng(4)
     model = make(optimizer, where, kind)
@@ -218,7 +221,7 @@ def test_memory_is_flat(optimizer):
 
 
 def test_features_that_appear_later_double_the_arrays():
-    model = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=10), seed=0)
+    model = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=10), seed=0, intercept=False)
     sizes = []
     for t in range(2000):
         model.learn_one({t: 1.0, 0: 1.0}, 1.0)
@@ -247,7 +250,7 @@ def test_features_that_appear_later_double_the_arrays():
     ],
 )
 def test_any_two_classes(labels, classes):
-    model = FWClassifier(sets.L1Ball(10.0), optim.SFW(memory=20), seed=0)
+    model = FWClassifier(sets.L1Ball(10.0), optim.SFW(memory=20), seed=0, intercept=False)
     positive = classes[1]
     for t in range(100):
         label = labels[t % 2]
@@ -274,7 +277,9 @@ def test_the_intercept_of_a_poisson_regression(rate):
 
 
 def test_the_gap_of_a_loss_with_kinks_and_of_labels():
-    model = FWClassifier(sets.L2Ball(2.0), optim.SFW(memory=30), loss=river_optim.losses.Hinge(), seed=0)
+    model = FWClassifier(
+        sets.L2Ball(2.0), optim.SFW(memory=30), loss=river_optim.losses.Hinge(), seed=0, intercept=False
+    )
     X, y = regression(labels=True)
     model.learn_arrays(X, y)
     assert model.exact_gap == pytest.approx(brute_gap(model, X[-30:], y[-30:]), abs=1e-9)
@@ -282,7 +287,10 @@ def test_the_gap_of_a_loss_with_kinks_and_of_labels():
 
 def test_debug_one():
     model = FWRegressor(sets.L1Ball(2.0), optim.SFW(memory=10), intercept=True, seed=0)
-    assert FWRegressor(sets.L1Ball(2.0)).debug_one({"a": 1.0}) == "no feature of this sample has been seen"
+    assert (
+        FWRegressor(sets.L1Ball(2.0), intercept=False).debug_one({"a": 1.0})
+        == "no feature of this sample has been seen"
+    )
     for t in range(50):
         model.learn_one({"a": t % 3, "b": 1.0}, t % 3 + 5.0)
     shown = model.debug_one({"a": 2.0, "unseen": 1.0})

@@ -18,7 +18,7 @@ FEW = ("l1", "l2", "simplex")
 
 
 def make(optimizer, where, **given):
-    return FWRegressor(SETS[where](), FAMILY[optimizer](), seed=1, **given)
+    return FWRegressor(SETS[where](), FAMILY[optimizer](), intercept=False, seed=1, **given)
 
 
 def learn(model, samples):
@@ -51,7 +51,7 @@ def test_a_model_whose_arrays_are_reserved(optimizer, where, most, monkeypatch):
 
 
 def test_what_is_reserved_is_not_saved():
-    model = FWRegressor(sets.L1Ball(1.0), seed=0)
+    model = FWRegressor(sets.L1Ball(1.0), seed=0, intercept=False)
     model._run.grow(np.arange(140_000))
     assert model._run.it.v.size == run.RESERVED
     assert model._run.__getstate__()["sums"].shape == (140_000, 4)

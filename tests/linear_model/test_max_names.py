@@ -192,7 +192,7 @@ PAIRS = [(name, where) for name in LITERAL for where in LITERAL[name][2]]
 @pytest.mark.parametrize(("name", "where"), PAIRS)
 def test_a_literal_model_that_forgets_the_same(name, where):
     optimizer, oracle, _ = LITERAL[name]
-    model = FWRegressor(SETS[where](), optimizer(), seed=1, max_names=MOST)
+    model = FWRegressor(SETS[where](), optimizer(), seed=1, max_names=MOST, intercept=False)
     solid = where in ("l2", "linf", "box")
     literal = Named(oracle(SETS[where](), 700), MOST, solid, touched_atom if name == "one-sample" else None)
     for x, y in words(150):
@@ -209,7 +209,11 @@ def test_a_literal_quadratic_memory_that_forgets_the_same(where):
     """In a set so large that no exchange leaves two slopes equal but for rounding."""
     constraint = {"l1": sets.L1Ball(50.0), "unit-simplex": sets.UnitSimplex(50.0)}.get(where) or SETS[where]()
     model = FWRegressor(
-        constraint, optim.StochasticPairwiseFW(memory=8, steps_per_sample=4, forgetting=False), seed=3, max_names=MOST
+        constraint,
+        optim.StochasticPairwiseFW(memory=8, steps_per_sample=4, forgetting=False),
+        seed=3,
+        max_names=MOST,
+        intercept=False,
     )
     oracle = PairwiseOracle(constraint, SQUARED, 8, 4, 0.3, 3, 250)
     literal = Named(oracle, MOST, where in ("linf", "box"))
@@ -239,6 +243,7 @@ FAMILY = {
 
 
 def model_of(optimizer, where, kind=FWClassifier, most=MOST, **given):
+    given = {"intercept": False} | given
     return kind(SETS[where](), FAMILY[optimizer](), seed=1, max_names=most, **given)
 
 
@@ -365,7 +370,7 @@ def test_sums_are_those_of_what_is_held(optimizer, where):
 
 
 def test_the_longest_unseen_leave_and_those_that_weigh_something_stay():
-    model = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=5), max_names=4)
+    model = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=5), max_names=4, intercept=False)
     model.learn_one({"kept": 2.0, "old": 0.5}, 1.0)
     assert set(model.weights) == {"kept"}
     model.learn_one({"young": 0.1}, 0.0)
@@ -375,7 +380,7 @@ def test_the_longest_unseen_leave_and_those_that_weigh_something_stay():
 
 
 def test_names_are_passed_over_where_nothing_may_leave():
-    model = FWRegressor(sets.ProbabilitySimplex(), optim.ProjectedSGD(0.01), max_names=3)
+    model = FWRegressor(sets.ProbabilitySimplex(), optim.ProjectedSGD(0.01), max_names=3, intercept=False)
     model.learn_one({"a": 1.0, "b": 1.0, "c": 1.0}, 1.0)
     assert set(model.weights) == {"a", "b", "c"}
     model.learn_one({"d": 1.0, "a": 2.0}, 1.0)
@@ -385,14 +390,14 @@ def test_names_are_passed_over_where_nothing_may_leave():
 
 
 def test_a_sample_of_more_names_than_there_may_be():
-    model = FWRegressor(sets.L2Ball(5.0), optim.SFW(memory=5), max_names=5)
+    model = FWRegressor(sets.L2Ball(5.0), optim.SFW(memory=5), max_names=5, intercept=False)
     x = {f"w{j}": 1.0 for j in range(30)}
     model.learn_one(x, 1.0)
     assert set(model._features.names) == set(sorted(x, key=rank_of)[:5])
 
 
 def test_names_of_the_value_0_wait_for_room():
-    model = FWRegressor(sets.L1Ball(5.0), max_names=3)
+    model = FWRegressor(sets.L1Ball(5.0), max_names=3, intercept=False)
     model.learn_one({"a": 1.0, "b": 0.0, "c": 0.0}, 1.0)
     assert set(model._features.names) == {"a", "b", "c"}
     model.learn_one({"d": 1.0, "e": 0.0}, 1.0)
@@ -425,7 +430,7 @@ def test_matrices_learn_as_their_rows_do(optimizer, kind):
 
 def test_columns_that_fit_are_dated_by_their_rows():
     X = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    model = FWRegressor(sets.L1Ball(1.0), max_names=3)
+    model = FWRegressor(sets.L1Ball(1.0), max_names=3, intercept=False)
     model.learn_arrays(X, [1.0, 1.0, 1.0])
     assert dict(zip(model._features.names, model._features.seen.tolist(), strict=False)) == {0: 1, 1: 2, 2: 3}
 
@@ -433,14 +438,14 @@ def test_columns_that_fit_are_dated_by_their_rows():
 def test_a_row_that_cannot_be_learned_is_named():
     X = np.eye(8)
     X[5, 2] = np.nan
-    model = FWRegressor(sets.L1Ball(1.0), max_names=3)
+    model = FWRegressor(sets.L1Ball(1.0), max_names=3, intercept=False)
     with pytest.raises(SampleError, match=r"row 5: feature 2 is nan"):
         model.learn_arrays(X, np.ones(8))
     assert model.n_samples == 5
 
 
 def test_models_whose_names_do_not_fit_together_are_merged_all_the_same():
-    parts = [FWRegressor(sets.L1Ball(3.0), seed=1, max_names=MOST) for _ in range(2)]
+    parts = [FWRegressor(sets.L1Ball(3.0), seed=1, max_names=MOST, intercept=False) for _ in range(2)]
     for k, part in enumerate(parts):
         learn(part, words(40, seed=k))
     whole = parts[0].merged(parts[1:])
@@ -474,9 +479,9 @@ def test_several_classes(optimizer, constraint):
 def test_what_cannot_be_asked_for():
     for wrong in (0, -1, 2.5, "many"):
         with pytest.raises((ValueError, TypeError), match="max_names"):
-            FWRegressor(sets.L1Ball(1.0), max_names=wrong)
+            FWRegressor(sets.L1Ball(1.0), max_names=wrong, intercept=False)
     with pytest.raises(ValueError, match="max_names is for sets of any dimension"):
-        FWRegressor(sets.Box([-1.0, -1.0], [1.0, 1.0]), max_names=2)
+        FWRegressor(sets.Box([-1.0, -1.0], [1.0, 1.0]), max_names=2, intercept=False)
     with pytest.raises(ValueError, match="more than max_names"):
         FWSoftmax(max_names=2).minimize(np.eye(3), [0, 1, 2])
-    assert FWRegressor(sets.L1Ball(1.0), max_names=7).clone().max_names == 7
+    assert FWRegressor(sets.L1Ball(1.0), max_names=7, intercept=False).clone().max_names == 7

@@ -51,20 +51,23 @@ def test_a_merge_predicts_the_mean_of_predictions_and_stays_in_the_set(constrain
 
 def test_models_without_samples_count_for_nothing():
     rng = np.random.default_rng(1)
-    fresh, learned = FWRegressor(sets.L1Ball(2.0)), part(FWRegressor(sets.L1Ball(2.0)), 0, rng)
+    fresh, learned = (
+        FWRegressor(sets.L1Ball(2.0), intercept=False),
+        part(FWRegressor(sets.L1Ball(2.0), intercept=False), 0, rng),
+    )
     assert fresh.merged([learned]).weights == learned.weights
     assert fresh.merged([fresh]).weights == {}
 
 
 def test_classes_met_in_another_order_are_turned_round():
     rng = np.random.default_rng(2)
-    one = FWClassifier(sets.L1Ball(4.0), seed=1)
-    other = FWClassifier(sets.L1Ball(4.0), seed=1)
+    one = FWClassifier(sets.L1Ball(4.0), seed=1, intercept=False)
+    other = FWClassifier(sets.L1Ball(4.0), seed=1, intercept=False)
     for _ in range(200):
         a = float(rng.normal())
         one.learn_one({"a": a}, "up" if a > 0 else "down")
         other.learn_one({"a": a}, "up" if a > 0 else "down") if other.n_samples or a > 0 else None
-    first = FWClassifier(sets.L1Ball(4.0), seed=1)
+    first = FWClassifier(sets.L1Ball(4.0), seed=1, intercept=False)
     first.learn_one({"a": -1.0}, "down")
     pair = [first.merged([one, other]), other.merged([one, first])]
     assert pair[0].classes != pair[1].classes or one.classes == other.classes
@@ -77,14 +80,14 @@ def test_classes_met_in_another_order_are_turned_round():
 def test_what_cannot_be_merged_is_told():
     rng = np.random.default_rng(3)
     with pytest.raises(ValueError, match=r"found a FWRegressor with constraint=L1Ball\(radius=1.0\) and a FWR"):
-        FWRegressor(sets.L1Ball(1.0)).merged([FWRegressor(sets.L1Ball(2.0))])
-    models = [FWClassifier(sets.L1Ball(1.0)) for _ in range(2)]
+        FWRegressor(sets.L1Ball(1.0), intercept=False).merged([FWRegressor(sets.L1Ball(2.0), intercept=False)])
+    models = [FWClassifier(sets.L1Ball(1.0), intercept=False) for _ in range(2)]
     for model, labels in zip(models, (("a", "b"), ("a", "c")), strict=True):
         for label in labels:
             model.learn_one({"x": 1.0}, label)
     with pytest.raises(ValueError, match=r"same two classes, found \('a', 'b'\) and \('a', 'c'\)"):
         models[0].merged(models[1:])
-    models = [FWClassifier(sets.ProbabilitySimplex(1.0)) for _ in range(2)]
+    models = [FWClassifier(sets.ProbabilitySimplex(1.0), intercept=False) for _ in range(2)]
     for model, labels in zip(models, ("ab", "ba"), strict=True):
         for label in labels:
             model.learn_one({"x": float(rng.normal())}, label)

@@ -83,7 +83,7 @@ FAMILY = [
 def test_the_families_on_a_memory_predict_many_rows_as_one(optimizer, kind):
     cls = linear_model.FWRegressor if kind == "regressor" else linear_model.FWClassifier
     loss = None if kind == "classifier" else river_optim.losses.Huber()
-    model = cls(sets.L1Ball(2.0), optimizer.clone(), loss=loss, seed=1)
+    model = cls(sets.L1Ball(2.0), optimizer.clone(), loss=loss, intercept=False, seed=1)
     X = np.clip(hostile(), -5.0, 5.0)
     model.learn_arrays(X[:60], X[:60, 0] + X[:60, 1] > 0)
     check_all_ways(model, X)
@@ -103,7 +103,7 @@ def test_many_rows_of_a_softmax_model_are_predicted_as_one_is(optimizer):
     ids=lambda loss: type(loss).__name__,
 )
 def test_probabilities_of_every_loss_are_one_by_one(loss):
-    model = linear_model.FWClassifier(sets.L1Ball(50.0), optim.SFW(memory=20), loss=loss, seed=1)
+    model = linear_model.FWClassifier(sets.L1Ball(50.0), optim.SFW(memory=20), loss=loss, seed=1, intercept=False)
     X = hostile()
     model.learn_arrays(X, X[:, 0] > X[:, 2])
     check_all_ways(model, 10.0 * X)  # scores beyond 30, where the logistic function is all but 1
@@ -111,7 +111,7 @@ def test_probabilities_of_every_loss_are_one_by_one(loss):
 
 def test_the_mean_of_a_regression_loss_is_taken_one_by_one():
     loss = river_optim.losses.Poisson()
-    model = linear_model.FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=20), loss=loss, seed=1)
+    model = linear_model.FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=20), loss=loss, seed=1, intercept=False)
     X = np.clip(hostile(), -3.0, 3.0)
     model.learn_arrays(X, np.round(np.exp(X[:, 0])))
     check_all_ways(model, X)
@@ -119,7 +119,7 @@ def test_the_mean_of_a_regression_loss_is_taken_one_by_one():
 
 def test_a_score_of_zero_up_to_rounding_is_the_negative_class_everywhere():
     """1e-17 is above 0, but its probability is one half: the label follows the probability."""
-    model = linear_model.FWClassifier(sets.L1Ball(1.0), optim.OneSampleFW(), seed=1)
+    model = linear_model.FWClassifier(sets.L1Ball(1.0), optim.OneSampleFW(), seed=1, intercept=False)
     model.learn_one({0: 1.0}, True)
     x = {0: 1e-17}
     assert model._raw_one(x) > 0.0
@@ -129,7 +129,7 @@ def test_a_score_of_zero_up_to_rounding_is_the_negative_class_everywhere():
 
 
 def test_a_feature_that_weighs_before_it_is_seen_counts_in_every_way():
-    model = linear_model.FWRegressor(sets.Box(0.25, 1.0), optim.OneSampleFW(), seed=1)
+    model = linear_model.FWRegressor(sets.Box(0.25, 1.0), optim.OneSampleFW(), seed=1, intercept=False)
     X = hostile()
     model.learn_arrays(X[:40, :5], X[:40, 0])
     check_all_ways(model, X)
@@ -139,7 +139,9 @@ def test_a_feature_that_weighs_before_it_is_seen_counts_in_every_way():
     ]
 
 
-@pytest.mark.parametrize("model", [linear_model.FWRegressor(sets.L1Ball(2.0)), linear_model.FWSoftmax()])
+@pytest.mark.parametrize(
+    "model", [linear_model.FWRegressor(sets.L1Ball(2.0), intercept=False), linear_model.FWSoftmax()]
+)
 def test_a_row_without_a_finite_prediction_is_named(model):
     X = hostile(n=30)
     model = model.clone()

@@ -37,6 +37,11 @@ def test_estimator(optimizer, where, kind):
 
 
 @KINDS
+def test_the_default(kind):
+    assert "check_learn_one" in run_checks(kind(), without=("check_bounded_memory_growth",))
+
+
+@KINDS
 def test_in_a_pipeline(kind):
     model = preprocessing.StandardScaler() | kind(sets.L1Ball(5.0))
     # A StandardScaler learns a whole mini-batch before it transforms it, whatever model follows.

@@ -19,7 +19,7 @@ KINDS = pytest.mark.parametrize("kind", [FWRegressor, FWClassifier])
 
 
 def make(optimizer, where, kind=FWRegressor, **given):
-    return kind(SETS[where](), OPTIMIZERS[optimizer](), **({"seed": 1} | given))
+    return kind(SETS[where](), OPTIMIZERS[optimizer](), **({"seed": 1, "intercept": False} | given))
 
 
 def learn(model, X, y):
@@ -178,8 +178,8 @@ def test_other_seeds_replay_other_samples():
 def test_an_optimizer_given_to_two_models_serves_the_first():
     X, y = regression()
     shared = optim.SFW(memory=20)
-    first = FWRegressor(sets.L1Ball(1.0), shared, seed=0)
-    second = FWRegressor(sets.L1Ball(1.0), shared, seed=0)
+    first = FWRegressor(sets.L1Ball(1.0), shared, seed=0, intercept=False)
+    second = FWRegressor(sets.L1Ball(1.0), shared, seed=0, intercept=False)
     assert first.optimizer is shared
     assert second.optimizer is not shared
     learn(first, X, y)

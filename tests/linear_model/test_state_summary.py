@@ -33,7 +33,7 @@ def samples(n=30, **given):
 
 @pytest.mark.parametrize("optimizer", FAMILY)
 def test_equal_models_have_equal_summaries_and_others_not(optimizer):
-    model = learned(FWRegressor(SETS["l1"](), FAMILY[optimizer](), seed=1), samples())
+    model = learned(FWRegressor(SETS["l1"](), FAMILY[optimizer](), seed=1, intercept=False), samples())
     summary = model.state_summary()
     assert list(summary) == [
         *("class", "features", "classes", "weights", "intercept", "gap", "n_samples", "cumulative_loss", "optimizer")
@@ -52,7 +52,7 @@ def test_equal_models_have_equal_summaries_and_others_not(optimizer):
 
 @pytest.mark.parametrize("optimizer", FAMILY)
 def test_names_are_words_and_arrays_are_as_long_as_features_or_samples(optimizer):
-    model = learned(FWRegressor(SETS["l1"](), FAMILY[optimizer](), seed=1), samples())
+    model = learned(FWRegressor(SETS["l1"](), FAMILY[optimizer](), seed=1, intercept=False), samples())
     known = model.state_summary()["optimizer"]
     assert known["class"] == type(model.optimizer).__name__
     assert all(len(name) > 2 for name in known)
@@ -65,12 +65,12 @@ def test_names_are_words_and_arrays_are_as_long_as_features_or_samples(optimizer
 def test_samples_come_oldest_first_by_the_features_names():
     given = samples(12)
     for make in (lambda: optim.SFW(memory=5), lambda: optim.SVRF(memory=5)):
-        model = learned(FWRegressor(sets.L1Ball(2.0), make(), seed=1), given)
+        model = learned(FWRegressor(sets.L1Ball(2.0), make(), seed=1, intercept=False), given)
         assert model.state_summary()["optimizer"]["samples"] == given[-5:]
 
 
 def test_what_only_the_digest_shows():
-    model = learned(FWRegressor(sets.L1Ball(2.0), optim.SFW(memory=5), seed=1), samples())
+    model = learned(FWRegressor(sets.L1Ball(2.0), optim.SFW(memory=5), seed=1, intercept=False), samples())
     before = model.state_summary()["optimizer"]
     model._run.s.drift += 1.0  # no one asks for it, and steps depend on it
     after = model.state_summary()["optimizer"]
@@ -79,7 +79,7 @@ def test_what_only_the_digest_shows():
 
 
 def test_classifiers_say_their_classes():
-    model = learned(FWClassifier(sets.L1Ball(1.0), seed=1), samples(labels=True))
+    model = learned(FWClassifier(sets.L1Ball(1.0), seed=1, intercept=False), samples(labels=True))
     assert set(model.state_summary()["classes"]) == {True, False}
     matrix = learned(FWSoftmax(seed=1), [(x, round(y)) for x, y in samples()])
     summary = matrix.state_summary()

@@ -58,11 +58,11 @@ def pipeline():
 
 
 def fw():
-    return preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), seed=1)
+    return preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), seed=1, intercept=False)
 
 
 def numbers():
-    return preprocessing.StandardScaler() | FWRegressor(sets.L1Ball(5.0), seed=1)
+    return preprocessing.StandardScaler() | FWRegressor(sets.L1Ball(5.0), seed=1, intercept=False)
 
 
 def learned(model) -> bytes:
@@ -128,7 +128,7 @@ def test_a_model_that_can_do_both_at_once_predicts_and_learns_the_same(metric):
 
     seen = {}
     for kind in (FWClassifier, Plain, Contrary):
-        model, records = kind(sets.L1Ball(5.0), seed=1), []
+        model, records = kind(sets.L1Ball(5.0), seed=1, intercept=False), []
         EventLoop(datasets.Phishing().take(100), model, [Metric(metric())], [CallbackSink(records.append)]).run()
         seen[kind] = [record["y_pred"] for record in records], model.weights
     assert seen[FWClassifier] == seen[Plain]
@@ -603,12 +603,12 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     loop(fw()).run()
     others = {
         r"model was river\.compose.*and is .*LogisticRegression now": linear_model.LogisticRegression(),
-        r"model\.StandardScaler is gone": compose.Pipeline(FWClassifier(sets.L1Ball(5.0), seed=1)),
+        r"model\.StandardScaler is gone": compose.Pipeline(FWClassifier(sets.L1Ball(5.0), seed=1, intercept=False)),
         r"model\.FWClassifier\.constraint\.radius was 5\.0 and is 6\.0 now": (
-            preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(6.0), seed=1)
+            preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(6.0), seed=1, intercept=False)
         ),
         r"model\.FWClassifier\.seed was 1 and is 2 now": (
-            preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), seed=2)
+            preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), seed=2, intercept=False)
         ),
     }
     for message, model in others.items():
@@ -638,7 +638,7 @@ def test_the_objects_that_the_caller_holds_are_brought_to_the_saved_state(tmp_pa
     path = tmp_path / "c"
 
     def make():
-        final = FWClassifier(sets.L1Ball(5.0), seed=1)
+        final = FWClassifier(sets.L1Ball(5.0), seed=1, intercept=False)
         metric = metrics.Accuracy()
         model = preprocessing.StandardScaler() | final
         return final, metric, model, EventLoop(datasets.Phishing(), model, [Metric(metric)], checkpoint=path)

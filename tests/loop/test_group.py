@@ -19,7 +19,11 @@ from fwonline.stream import CallbackSink, Rejected
 
 
 def model(radius=3.0):
-    return compose.Discard("id") | preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(radius), seed=1)
+    return (
+        compose.Discard("id")
+        | preprocessing.StandardScaler()
+        | FWClassifier(sets.L1Ball(radius), seed=1, intercept=False)
+    )
 
 
 @pytest.fixture
@@ -356,7 +360,9 @@ def strange_model():
         (codec.dumps(preprocessing.StandardScaler()), r"the model is of another kind: model was .*StandardScaler"),
         (
             codec.dumps(
-                compose.Discard("id") | preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(4.0), seed=1)
+                compose.Discard("id")
+                | preprocessing.StandardScaler()
+                | FWClassifier(sets.L1Ball(4.0), seed=1, intercept=False)
             ),
             r"the model is of another kind: model.FWClassifier.constraint.radius was 4.0 and is 3.0 now",
         ),
@@ -536,7 +542,8 @@ def test_a_state_of_another_model_is_refused(worker):
     group = Group(p0=samples(10))
     worker(Member(group, ("gain", "t[0]"), ("read", "t[0]", 10))).run()
     other = worker(
-        Member(group, ("gain", "t[0]")), model=preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(9.0))
+        Member(group, ("gain", "t[0]")),
+        model=preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(9.0), intercept=False),
     )
     with pytest.raises(CheckpointError, match="the checkpoint is of another run: model"):
         other.run()

@@ -17,7 +17,7 @@ from fwonline.stream import CallbackSink, JSONLinesSink, Sample
 
 
 def regressor():
-    return FWRegressor(sets.L1Ball(5.0), seed=1)
+    return FWRegressor(sets.L1Ball(5.0), seed=1, intercept=False)
 
 
 def good(n, start=0):
@@ -197,7 +197,7 @@ def test_what_was_tried_is_in_the_checkpoint(tmp_path, copies):
     def make():
         words = compose.Select("c") | preprocessing.OneHotEncoder()
         return (words + (compose.Select("a", "b") | preprocessing.StandardScaler())) | FWClassifier(
-            sets.L1Ball(5.0), seed=1
+            sets.L1Ball(5.0), seed=1, intercept=False
         )
 
     items = [({**x, "c": "xyz"[i % 3]}, y > 0) for i, (x, y) in enumerate(good(60))]

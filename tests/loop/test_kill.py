@@ -16,7 +16,7 @@ from fwonline.linear_model import FWClassifier
 
 MODELS = {
     "river": lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression(),
-    "fwonline": lambda: preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), seed=1),
+    "fwonline": lambda: preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), seed=1, intercept=False),
 }
 
 

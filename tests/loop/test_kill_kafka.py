@@ -28,7 +28,9 @@ CONTEXT.set_forkserver_preload([__name__])
 
 
 def make_loop(folder: Path, topic: str, bootstrap: str, client: dict, **options) -> EventLoop:
-    model = preprocessing.StandardScaler() | FWClassifier(sets.L1Ball(5.0), optim.SFW(50, steps_per_sample=3), seed=1)
+    model = preprocessing.StandardScaler() | FWClassifier(
+        sets.L1Ball(5.0), optim.SFW(50, steps_per_sample=3), seed=1, intercept=False
+    )
     return EventLoop(
         KafkaSource(topic, bootstrap, target="y", key="id", end="latest", client=client),
         model,

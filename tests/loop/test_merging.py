@@ -50,7 +50,7 @@ def test_merged_scalers_scale_as_if_one_had_seen_everything(scaler):
 def test_pipelines_and_unions_are_merged_step_by_step():
     def model():
         union = preprocessing.StandardScaler() + (compose.Discard("f1") | preprocessing.MinMaxScaler())
-        return union | FWRegressor(sets.L1Ball(2.0), seed=1)
+        return union | FWRegressor(sets.L1Ball(2.0), seed=1, intercept=False)
 
     models = [model(), model()]
     for mine, part in zip(models, (rows(30, 1), rows(30, 2)), strict=True):

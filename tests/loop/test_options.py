@@ -8,7 +8,7 @@ from fwonline.loop import BadSamples, EventLoop, Questions, Timing
 
 
 def loop(**options):
-    return EventLoop([({"a": 1.0}, 1.0)], FWRegressor(sets.L1Ball(1.0)), **options)
+    return EventLoop([({"a": 1.0}, 1.0)], FWRegressor(sets.L1Ball(1.0), intercept=False), **options)
 
 
 def test_a_flat_keyword_takes_the_place_of_a_field():

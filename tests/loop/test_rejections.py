@@ -19,7 +19,7 @@ from fwonline.stream import CallbackSink, JSONLinesSink, Rejected
 
 
 def regressor():
-    return FWRegressor(sets.L1Ball(5.0), seed=1)
+    return FWRegressor(sets.L1Ball(5.0), seed=1, intercept=False)
 
 
 def stream(pattern):
@@ -156,7 +156,9 @@ def bad(items, which):
 
 def worker(member, folder, **options):
     options = {"states": folder, "checkpoint_samples": 50, "on_error": "dead-letter", **options}
-    return GroupLoop(member, FWClassifier(sets.L1Ball(3.0), seed=1), [Metric(metrics.Accuracy())], **options)
+    return GroupLoop(
+        member, FWClassifier(sets.L1Ball(3.0), seed=1, intercept=False), [Metric(metrics.Accuracy())], **options
+    )
 
 
 def test_a_partition_of_which_too_much_is_rejected_ends_its_worker_behind_a_commit(tmp_path):

@@ -15,7 +15,7 @@ from fwonline.stream import Sample
 
 
 def model(radius=2.0):
-    return preprocessing.StandardScaler() | FWRegressor(sets.L1Ball(radius))
+    return preprocessing.StandardScaler() | FWRegressor(sets.L1Ball(radius), intercept=False)
 
 
 ITEMS = [

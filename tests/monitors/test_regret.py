@@ -278,7 +278,7 @@ def test_a_pipeline_is_measured_after_its_transforms():
 
 def test_features_that_take_each_others_positions_are_told_apart():
     """A model of few names gives positions away; the best fixed point knows every name that came."""
-    model = FWRegressor(sets.L1Ball(2.0), SFW(memory=20), max_names=3, seed=0)
+    model = FWRegressor(sets.L1Ball(2.0), SFW(memory=20), max_names=3, seed=0, intercept=False)
     loss = optim.losses.Squared()
     own, by_name = monitors.Regret(), monitors.Regret(loss, sets.L1Ball(2.0))
     rng = np.random.default_rng(0)

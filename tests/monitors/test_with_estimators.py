@@ -16,22 +16,26 @@ from fwonline.optim.hindsight import best_fixed_point
 
 CASES = {
     "squared on the l1 ball": (
-        FWRegressor(sets.L1Ball(5.0), optim.SFW(memory=100), seed=0),
+        FWRegressor(sets.L1Ball(5.0), optim.SFW(memory=100), seed=0, intercept=False),
         datasets.SparseLinear(n_features=8, n_informative=3, radius=5, drift_every=100, seed=1),
         river_optim.losses.Squared(),
     ),
     "linear on the simplex": (
-        FWRegressor(sets.ProbabilitySimplex(), optim.OneSampleFW(), loss=river_optim.losses.Absolute(), seed=0),
+        FWRegressor(
+            sets.ProbabilitySimplex(), optim.OneSampleFW(), loss=river_optim.losses.Absolute(), seed=0, intercept=False
+        ),
         datasets.AdversarialLinear(n_features=4, switch_every=50, seed=2),
         river_optim.losses.Absolute(),
     ),
     "portfolio": (
-        FWRegressor(sets.ProbabilitySimplex(), optim.MomentumFW(), loss=losses.NegativeLogReturn(), seed=0),
+        FWRegressor(
+            sets.ProbabilitySimplex(), optim.MomentumFW(), loss=losses.NegativeLogReturn(), seed=0, intercept=False
+        ),
         datasets.AdversarialLinear(n_features=4, switch_every=50, seed=3),
         losses.NegativeLogReturn(),
     ),
     "sparse log loss": (
-        FWClassifier(sets.L1Ball(20.0), optim.SFW(memory=50), seed=0),
+        FWClassifier(sets.L1Ball(20.0), optim.SFW(memory=50), seed=0, intercept=False),
         datasets.SparseLinear(classification=True, n_features=200, density=0.1, n_informative=20, radius=20, seed=4),
         river_optim.losses.Log(),
     ),
@@ -125,7 +129,7 @@ def test_support_of_matrices_is_a_rank():
 
 
 def test_samples_that_are_refused_are_no_rounds():
-    model, monitor = FWRegressor(sets.L1Ball(1.0), seed=0), monitors.Regret()
+    model, monitor = FWRegressor(sets.L1Ball(1.0), seed=0, intercept=False), monitors.Regret()
     for y, x in ((1.0, {"a": 1.0}), (2.0, {"a": float("nan")}), (3.0, {"a": 0.5})):
         try:
             model.learn_one(x, y)
@@ -156,7 +160,7 @@ def test_where_the_optimizer_remembers_nothing_the_gap_is_over_the_monitor_s_own
 
 
 def test_the_samples_kept_for_a_gap_are_validated():
-    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0), monitors.Gap()
+    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0, intercept=False), monitors.Gap()
     for k in range(5):
         model.learn_one({"a": 1.0, "b": float(k)}, 1.0)
         monitor.update(model=model)
@@ -184,11 +188,11 @@ def test_the_samples_kept_for_a_gap_are_validated():
 
 
 def test_samples_of_another_model_are_let_go():
-    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0), monitors.Gap(every=1)
+    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0, intercept=False), monitors.Gap(every=1)
     for _ in range(5):
         model.learn_one({"a": 1.0, "b": 2.0}, 1.0)
         monitor.update(model=model)
-    other = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0)
+    other = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0, intercept=False)
     other.learn_one({"c": 2.0}, 1.0)
     monitor.update(model=other)
     assert monitor.get()["gap_over_memory_at"] == 5
@@ -196,7 +200,9 @@ def test_samples_of_another_model_are_let_go():
 
 
 def test_values_too_large_for_a_gradient_do_not_end_a_run():
-    model = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), loss=river_optim.losses.Poisson(), seed=0)
+    model = FWRegressor(
+        sets.L1Ball(1.0), optim.OneSampleFW(), loss=river_optim.losses.Poisson(), seed=0, intercept=False
+    )
     monitor = monitors.Gap(every=1)
     for value in (1e10, 1.0, 1.0):  # where w is 0 the first is harmless
         model.learn_one({"a": value}, 3.0)
@@ -208,7 +214,10 @@ def test_values_too_large_for_a_gradient_do_not_end_a_run():
 
 
 def test_where_features_change_their_positions_no_samples_are_kept():
-    model, monitor = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0, max_names=3), monitors.Gap(every=1)
+    model, monitor = (
+        FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), seed=0, max_names=3, intercept=False),
+        monitors.Gap(every=1),
+    )
     for k in range(20):
         model.learn_one({f"name {k}": 1.0, "always": 2.0}, 1.0)
         monitor.update(model=model)

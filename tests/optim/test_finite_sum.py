@@ -144,7 +144,7 @@ def test_the_point_of_the_last_complete_epoch_is_what_is_seen(optimizer, oracle,
 )
 def test_a_model_stands_still_within_an_epoch(optimizer):
     X, y = data("squared", n=80)
-    model = FWRegressor(sets.L1Ball(2.0), optimizer.clone(), seed=0)
+    model = FWRegressor(sets.L1Ball(2.0), optimizer.clone(), seed=0, intercept=False)
     changes = []
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         sample, before = dict(enumerate(x.tolist())), model.weights
@@ -366,7 +366,7 @@ def test_online_learns_stays_inside_and_is_saved(name, intercept):
 def test_the_snapshot_follows_the_memory():
     """Whatever comes and goes within an epoch, derivatives and their sum belong to the samples held."""
     X, y = data("squared", n=90)
-    model = FWRegressor(sets.L1Ball(2.0), optim.SVRF(memory=25, batch_size=3, epoch=40), seed=0)
+    model = FWRegressor(sets.L1Ball(2.0), optim.SVRF(memory=25, batch_size=3, epoch=40), seed=0, intercept=False)
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         model.learn_one(dict(enumerate(x.tolist())), target)
         run = model.optimizer._run
@@ -383,7 +383,9 @@ def test_the_snapshot_follows_the_memory():
 
 def test_an_order_of_keys_does_not_show_and_arrays_learn_the_same():
     X, y = data("squared", n=60)
-    one, other, arrays = (FWRegressor(sets.L1Ball(2.0), optim.SVRF(memory=20, batch_size=4), seed=1) for _ in range(3))
+    one, other, arrays = (
+        FWRegressor(sets.L1Ball(2.0), optim.SVRF(memory=20, batch_size=4), seed=1, intercept=False) for _ in range(3)
+    )
     for x, target in zip(X, y, strict=True):
         sample = dict(enumerate(x.tolist()))
         one.learn_one(sample, target)
@@ -409,7 +411,7 @@ def test_a_missing_constant_is_asked_for_before_the_stream():
     X, y = np.ones((4, 2)), np.arange(4.0)
     for optimizer in (optim.HazanLuoFW(), optim.SCGS(), optim.STORC(), optim.ProjectedSVRG()):
         with pytest.raises(ValueError, match="lipschitz must be given, a number > 0"):
-            FWRegressor(sets.L1Ball(1.0), optimizer.clone(), loss=river_optim.losses.Poisson())
+            FWRegressor(sets.L1Ball(1.0), optimizer.clone(), loss=river_optim.losses.Poisson(), intercept=False)
     with pytest.raises(ValueError, match="has no projection, which ProjectedSVRG needs"):
         optim.ProjectedSVRG().minimize(X, y, constraint=Translated(1.0, 0.25))
     with pytest.raises(ValueError, match="X has no rows"):

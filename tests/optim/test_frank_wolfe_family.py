@@ -194,7 +194,10 @@ def test_the_default_offline_depends_on_the_set(constraint, named):
 
 def test_the_default_online_is_line_search():
     X, y, _ = lasso(n=60, d=6)
-    models = [FWRegressor(sets.L1Ball(1.0), optim.FW(20, schedule=s), seed=0) for s in (None, LineSearch(), Harmonic())]
+    models = [
+        FWRegressor(sets.L1Ball(1.0), optim.FW(20, schedule=s), seed=0, intercept=False)
+        for s in (None, LineSearch(), Harmonic())
+    ]
     for x, target in zip(X, y, strict=True):
         for model in models:
             model.learn_one(dict(enumerate(x.tolist())), target)
@@ -218,7 +221,7 @@ def test_line_search_is_slow_on_a_face_and_fast_elsewhere():
 
 def test_a_line_search_is_for_those_who_know_the_objective():
     with pytest.raises(TypeError, match="LineSearch needs the whole objective"):
-        FWRegressor(sets.L1Ball(1.0), optim.SFW(schedule=LineSearch()))
+        FWRegressor(sets.L1Ball(1.0), optim.SFW(schedule=LineSearch()), intercept=False)
     with pytest.raises(TypeError, match="does not work on matrices: no line search"):
         FWSoftmax(sets.NuclearBall(1.0), optim.FW(schedule=LineSearch()))
 
@@ -482,7 +485,7 @@ def test_online_it_is_the_same_algorithm_on_the_last_samples(name, where):
     """A memory that is full: the steps that a sample pays for, from where the iterate stands."""
     X, y, _ = lasso(n=30)
     constraint = SETS[where]
-    model = FWRegressor(constraint, FAMILY[name](memory=10, steps_per_sample=20), seed=0)
+    model = FWRegressor(constraint, FAMILY[name](memory=10, steps_per_sample=20), seed=0, intercept=False)
     model.learn_arrays(X, y)
     assert model.violation < 1e-9
     last = slice(20, 30)
@@ -521,7 +524,7 @@ def test_features_that_appear_later_and_a_saved_state(name):
 
 @pytest.mark.parametrize("name", ["away", "pairwise"])
 def test_a_box_of_features_that_appear_later(name):
-    model = FWRegressor(sets.Box(0.5, 2.0), FAMILY[name](memory=20, steps_per_sample=2))
+    model = FWRegressor(sets.Box(0.5, 2.0), FAMILY[name](memory=20, steps_per_sample=2), intercept=False)
     X, y, _ = lasso(n=60, d=4, k=2)
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         model.learn_one(dict(list(enumerate(x.tolist()))[: 2 + (i > 20)]), label)
@@ -531,7 +534,7 @@ def test_a_box_of_features_that_appear_later(name):
 @pytest.mark.parametrize("name", ["fw", "away", "pairwise"])
 def test_bounds_of_features_that_no_sample_has_shown_yet(name):
     lower, upper = np.array([-1.0, 0.0, 0.5, -2.0]), np.array([1.0, 0.4, 1.5, -0.5])
-    model = FWRegressor(sets.Box(lower, upper), FAMILY[name](memory=20, steps_per_sample=2))
+    model = FWRegressor(sets.Box(lower, upper), FAMILY[name](memory=20, steps_per_sample=2), intercept=False)
     X, y, _ = lasso(n=40, d=4, k=2)
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         model.learn_one(dict(list(enumerate(x.tolist()))[: 2 if i < 15 else 4]), label)
@@ -542,7 +545,7 @@ def test_bounds_of_features_that_no_sample_has_shown_yet(name):
 
 @pytest.mark.parametrize("name", ["away", "pairwise"])
 def test_a_bad_saved_state_is_refused(name):
-    model = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=8))
+    model = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=8), intercept=False)
     model.learn_one({"a": 1.0, "b": -1.0}, 1.0)
     run = model._run
     state = run.__getstate__()
@@ -567,8 +570,8 @@ def test_a_bad_saved_state_is_refused(name):
 @pytest.mark.parametrize("name", FAMILY)
 def test_a_refused_sample_leaves_no_trace(name):
     X, y, _ = lasso(n=20)
-    model = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=8), seed=1)
-    other = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=8), seed=1)
+    model = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=8), seed=1, intercept=False)
+    other = FWRegressor(sets.L1Ball(2.0), FAMILY[name](memory=8), seed=1, intercept=False)
     for x, label in zip(X, y.tolist(), strict=True):
         sample = dict(enumerate(x.tolist()))
         for bad in ({**sample, "new": math.nan}, {**sample, "other": math.inf}):
@@ -586,7 +589,7 @@ def test_order_of_appearance_does_not_show():
     samples = [({"a": 1.0, "b": 1.0}, 1.0), ({"b": 1.0, "a": 1.0}, 2.0)]
     weights = []
     for turn in (1, -1):
-        model = FWRegressor(sets.L1Ball(1.0), optim.FW(schedule=Harmonic()))
+        model = FWRegressor(sets.L1Ball(1.0), optim.FW(schedule=Harmonic()), intercept=False)
         for x, y in samples:
             model.learn_one(dict(list(x.items())[::turn]), y)
         weights.append(model.weights)
@@ -597,7 +600,7 @@ def test_order_of_appearance_does_not_show():
 @pytest.mark.parametrize("estimator", [FWRegressor, FWClassifier])
 @pytest.mark.parametrize("name", FAMILY)
 def test_rivers_suite(name, estimator):
-    model = estimator(sets.L1Ball(5.0), FAMILY[name](memory=20), seed=1)
+    model = estimator(sets.L1Ball(5.0), FAMILY[name](memory=20), seed=1, intercept=False)
     for check in checks.yield_checks(model):
         # river lets memory grow for some seconds; the family holds it in one way.
         if check.__name__ != "check_bounded_memory_growth" or (name, estimator) == ("away", FWRegressor):

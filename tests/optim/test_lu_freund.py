@@ -210,7 +210,7 @@ def test_reaches_the_best_fixed_point(make):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_saved_state_goes_on_the_same(algorithm):
     X, y = stream(density=0.4)
-    model = FWRegressor(sets.L1Ball(2.0), ALGORITHMS[algorithm][0](), seed=3)
+    model = FWRegressor(sets.L1Ball(2.0), ALGORITHMS[algorithm][0](), seed=3, intercept=False)
     copy = None
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         sample = {j: value for j, value in enumerate(x.tolist()) if value}
@@ -223,7 +223,7 @@ def test_a_saved_state_goes_on_the_same(algorithm):
 
 
 def test_a_bad_saved_state_is_refused():
-    model = FWRegressor(sets.L1Ball(2.0), optim.LuFreundFW(memory=5))
+    model = FWRegressor(sets.L1Ball(2.0), optim.LuFreundFW(memory=5), intercept=False)
     model.learn_one({"a": 1.0}, 1.0)
     model._run.own = model._run.own._replace(sigma=np.zeros(3))
     with pytest.raises(CheckpointError, match=r"LuFreundRun\.sigma"):
@@ -232,12 +232,14 @@ def test_a_bad_saved_state_is_refused():
 
 def test_counters_and_mistakes():
     X, y = stream(n=30)
-    lf = FWRegressor(sets.L1Ball(1.0), optim.LuFreundFW(memory=10, batch_size=2, steps_per_sample=3), seed=0)
+    lf = FWRegressor(
+        sets.L1Ball(1.0), optim.LuFreundFW(memory=10, batch_size=2, steps_per_sample=3), seed=0, intercept=False
+    )
     lf.learn_arrays(X, y)
     # Every sample's own derivative, and those of the batches: the first sample is alone in its three.
     assert lf.optimizer.n_gradients == 30 + 3 * 1 + 29 * 3 * 2
     assert (lf.optimizer.n_steps, lf.optimizer.n_lmo) == (90, 90)
-    momentum = FWRegressor(sets.L1Ball(1.0), optim.MomentumFW(batch_size=3, memory=10), seed=0)
+    momentum = FWRegressor(sets.L1Ball(1.0), optim.MomentumFW(batch_size=3, memory=10), seed=0, intercept=False)
     momentum.learn_arrays(X, y)
     assert momentum.optimizer.n_gradients == 30 + 0 + 1 + 28 * 2
     for make in (optim.LuFreundFW, optim.MomentumFW):
@@ -253,6 +255,6 @@ def test_counters_and_mistakes():
 @pytest.mark.parametrize("estimator", [FWRegressor, FWClassifier])
 @pytest.mark.parametrize("algorithm", ["lf-replays", "momentum"])
 def test_rivers_suite(algorithm, estimator):
-    model = estimator(sets.L1Ball(5.0), ALGORITHMS[algorithm][0](), seed=1)
+    model = estimator(sets.L1Ball(5.0), ALGORITHMS[algorithm][0](), seed=1, intercept=False)
     for check in checks.yield_checks(model):
         check(model.clone())

@@ -414,7 +414,7 @@ def test_losses_by_parts_are_called_with_their_labels():
 
 def test_minimising_with_a_models_optimizer_does_not_touch_the_model():
     X, y = data()
-    model = FWRegressor(SETS["l1"], optim.SFW(memory=10), seed=0)
+    model = FWRegressor(SETS["l1"], optim.SFW(memory=10), seed=0, intercept=False)
     model.learn_arrays(X, y)
     weights, n = model.weights, model.n_samples
     model.optimizer.minimize(X, -y, constraint=SETS["l2"], steps=10, seed=0)

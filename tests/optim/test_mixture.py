@@ -143,4 +143,4 @@ def test_a_loss_of_ones_own_and_a_set_without_coordinates():
         model.learn_arrays(X, y)
         assert math.isfinite(model.cumulative_loss)
     with pytest.raises(ValueError, match="StochasticPairwiseFW moves coordinates, which KSparseBall"):
-        FWRegressor(sets.KSparseBall(2, 1.0), Mixture())
+        FWRegressor(sets.KSparseBall(2, 1.0), Mixture(), intercept=False)

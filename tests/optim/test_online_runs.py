@@ -135,7 +135,12 @@ def test_each_on_every_set(algorithm, where):
     constraint, loss = SETS[where], river_optim.losses.Squared()
     by_parts = {"by_parts": True} if algorithm.startswith("sfw") and where in ("own-set", "k-sparse", "hull") else {}
     X, y = stream()
-    follow(FWRegressor(constraint, make(), seed=3), oracle(constraint, loss, schedule, D, **by_parts), X, y)
+    follow(
+        FWRegressor(constraint, make(), seed=3, intercept=False),
+        oracle(constraint, loss, schedule, D, **by_parts),
+        X,
+        y,
+    )
 
 
 @pytest.mark.parametrize(("algorithm", "where"), [(a, s) for a, s in CASES if s in ("l1", "l2", "simplex", "own-set")])
@@ -143,8 +148,8 @@ def test_a_loss_of_ones_own_runs_by_parts_and_learns_the_same(algorithm, where):
     make = ALGORITHMS[algorithm][0]
     constraint = SETS[where]
     X, y = stream(seed=1)
-    own = FWRegressor(constraint, make(), loss=OwnSquared(), seed=3)
-    compiled = FWRegressor(constraint, make(), seed=3)
+    own = FWRegressor(constraint, make(), loss=OwnSquared(), seed=3, intercept=False)
+    compiled = FWRegressor(constraint, make(), seed=3, intercept=False)
     for x, label in zip(X, y.tolist(), strict=True):
         own.learn_one(as_dict(x), label)
         compiled.learn_one(as_dict(x), label)
@@ -170,7 +175,7 @@ def test_sparse_samples(algorithm, where):
     X, y = stream(density=0.4, seed=2)
     X[:20, 3:] = 0.0
     X[30] = 0.0
-    model = FWRegressor(constraint, make(), seed=3)
+    model = FWRegressor(constraint, make(), seed=3, intercept=False)
     seen = oracle(constraint, river_optim.losses.Squared(), schedule, D)
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         # On a simplex a feature of weight 0 is not the same as none, so there they are all named at once.
@@ -186,7 +191,7 @@ def test_a_batch_under_way_is_saved(where):
     """A feature may enter, and a sample be refused, within a batch of gradient steps."""
     X, y = stream(density=0.4, seed=5)
     X[:10, 3:] = 0.0
-    model = FWRegressor(SETS[where], optim.ProjectedSGD(0.3, batch_size=4), seed=3)
+    model = FWRegressor(SETS[where], optim.ProjectedSGD(0.3, batch_size=4), seed=3, intercept=False)
     oracle = ProjectedOracle(SETS[where], river_optim.losses.Squared(), None, D, step=0.3, batch_size=4)
     for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
         model.learn_one(as_dict(x), label)
@@ -239,7 +244,7 @@ def test_losses(which, algorithm):
     X, y = stream(seed=4, labels=binary, n=40)
     kind = FWClassifier if binary else FWRegressor
     written = Verbatim(loss, losses.vector_loss(loss)[0])
-    follow(kind(SETS["l1"], make(), loss=loss, seed=3), oracle(SETS["l1"], written, schedule, D), X, y)
+    follow(kind(SETS["l1"], make(), loss=loss, seed=3, intercept=False), oracle(SETS["l1"], written, schedule, D), X, y)
 
 
 @pytest.mark.parametrize("where", ["l1", "linf", "own-set"])
@@ -306,7 +311,7 @@ def test_schedules(algorithm, which, where):
     told = {"memory": 10, "batch_size": 2, "seed": 3} if algorithm == "sfw" else {}
     X, y = stream(seed=9, n=40)
     follow(
-        FWRegressor(SETS[where], kind(schedule=schedule, **make), seed=3),
+        FWRegressor(SETS[where], kind(schedule=schedule, **make), seed=3, intercept=False),
         oracle(SETS[where], river_optim.losses.Squared(), schedule.clone(), D, **told),
         X,
         y,
@@ -316,7 +321,7 @@ def test_schedules(algorithm, which, where):
 @pytest.mark.parametrize("where", ["l1", "l2", "simplex", "box"])
 @pytest.mark.parametrize("loss", [river_optim.losses.Huber(0.5), OwnSquared()], ids=["compiled", "own"])
 def test_ofw_forgets_its_samples_beyond_the_cap_and_goes_on_by_recursion(loss, where):
-    model = FWRegressor(SETS[where], optim.OFW(memory=25), loss=loss)
+    model = FWRegressor(SETS[where], optim.OFW(memory=25), loss=loss, intercept=False)
     oracle = OFWOracle(SETS[where], loss, Power(0.5), D, memory=25)
     X, y = stream(seed=10)
     exact = []
@@ -343,7 +348,7 @@ def test_ofw_knows_the_same_gradient_from_statistics_and_from_samples(where):
 
 
 def test_ofw_lets_its_statistics_go_when_there_are_too_many_features():
-    model = FWRegressor(sets.L1Ball(1.0), optim.OFW(max_features=3))
+    model = FWRegressor(sets.L1Ball(1.0), optim.OFW(max_features=3), intercept=False)
     for t in range(20):
         model.learn_one({0: 1.0, 1: t % 2, 2: t % 3}, t % 2)
     assert model.optimizer.is_exact
@@ -362,8 +367,8 @@ def test_ofw_lets_its_statistics_go_when_there_are_too_many_features():
 
 def test_projected_sgd_has_no_gap_and_refuses_a_set_it_cannot_project_on():
     with pytest.raises(ValueError, match="no projection"):
-        FWRegressor(Translated(), optim.ProjectedSGD())
-    model = FWRegressor(sets.L1Ball(1.0), optim.ProjectedSGD())
+        FWRegressor(Translated(), optim.ProjectedSGD(), intercept=False)
+    model = FWRegressor(sets.L1Ball(1.0), optim.ProjectedSGD(), intercept=False)
     model.learn_one({"a": 1.0}, 1.0)
     assert np.isnan(model.gap)
     assert model.exact_gap is None
@@ -371,11 +376,11 @@ def test_projected_sgd_has_no_gap_and_refuses_a_set_it_cannot_project_on():
 
 def test_counters():
     X, y = stream(n=30)
-    sfw = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=10, batch_size=2, steps_per_sample=3), seed=0)
-    momentum = FWRegressor(sets.L1Ball(1.0), optim.MomentumFW(batch_size=4))
-    one = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW())
-    ofw = FWRegressor(sets.L1Ball(1.0), optim.OFW())
-    projected = FWRegressor(sets.L1Ball(1.0), optim.ProjectedSGD())
+    sfw = FWRegressor(sets.L1Ball(1.0), optim.SFW(memory=10, batch_size=2, steps_per_sample=3), seed=0, intercept=False)
+    momentum = FWRegressor(sets.L1Ball(1.0), optim.MomentumFW(batch_size=4), intercept=False)
+    one = FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), intercept=False)
+    ofw = FWRegressor(sets.L1Ball(1.0), optim.OFW(), intercept=False)
+    projected = FWRegressor(sets.L1Ball(1.0), optim.ProjectedSGD(), intercept=False)
     for model in (sfw, momentum, one, ofw, projected):
         assert (model.optimizer.n_steps, model.optimizer.n_gradients, model.optimizer.n_lmo) == (0, 0, 0)
         model.learn_arrays(X, y)
@@ -398,7 +403,7 @@ def test_counters_do_not_depend_on_how_a_step_runs():
     ):
         counts = []
         for loss in (None, OwnSquared()):
-            model = FWRegressor(sets.L1Ball(1.0), make(), loss=loss, seed=1)
+            model = FWRegressor(sets.L1Ball(1.0), make(), loss=loss, seed=1, intercept=False)
             model.learn_arrays(X, y)
             counts.append((model.optimizer.n_steps, model.optimizer.n_gradients, model.optimizer.n_lmo))
         assert counts[0] == counts[1]
@@ -414,7 +419,7 @@ def test_a_floor_too_high_for_the_memory_is_met_by_a_warning():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 20))
     y = X[:, :4] @ [2.0, -1.5, 1.0, 2.0] + 0.5 * rng.normal(size=3000)
-    model = FWRegressor(sets.L1Ball(8.0), steady, seed=0)
+    model = FWRegressor(sets.L1Ball(8.0), steady, seed=0, intercept=False)
     model.learn_arrays(X[:2000], y[:2000])
     before = model.cumulative_loss
     model.learn_arrays(X[2000:], y[2000:])

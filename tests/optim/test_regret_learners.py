@@ -61,7 +61,7 @@ def test_the_bound_of_hazan_s_theorem(kind, constraint):
     n, d = X.shape
     G, D = np.linalg.norm(X, axis=1).max(), constraint.diameter(d)
     for horizon in (n, None):
-        model = FWRegressor(constraint, optim.AdversarialOFW(horizon=horizon), loss=Linear())
+        model = FWRegressor(constraint, optim.AdversarialOFW(horizon=horizon), loss=Linear(), intercept=False)
         assert regret(plays(model, X), X, constraint) <= 8.0 * G * D * n**0.75
         assert (model.optimizer.n_steps, model.optimizer.n_gradients) == (n, n)
         assert model.optimizer.n_lmo <= n
@@ -75,7 +75,7 @@ def test_the_adaptive_bound_in_every_window_and_the_linear_minimisations(kind, c
     T = 200
     G, D = np.linalg.norm(X, axis=1).max(), constraint.diameter(d)
     for block, tolerance in ((None, None), (64, 1.5 / np.sqrt(T))):
-        model = FWRegressor(constraint, optim.AdaptiveOFW(T, block, tolerance), loss=Linear())
+        model = FWRegressor(constraint, optim.AdaptiveOFW(T, block, tolerance), loss=Linear(), intercept=False)
         losses = plays(model, X)
         K = block or 15
         tau = tolerance or 0.05 / np.sqrt(T)
@@ -92,7 +92,7 @@ def test_the_adaptive_bound_in_every_window_and_the_linear_minimisations(kind, c
 @pytest.mark.parametrize("constraint", [SIMPLEX, BALL, sets.L2Ball(1.0), sets.KSparseBall(2, 1.0)], ids=repr)
 def test_linear_minimisations_are_counted_one_by_one(constraint):
     X = adversarial("noise", n=60)
-    model = FWRegressor(constraint, optim.AdaptiveOFW(40, 4, 1e-2), loss=Linear())
+    model = FWRegressor(constraint, optim.AdaptiveOFW(40, 4, 1e-2), loss=Linear(), intercept=False)
     oracle = AdaptiveOFWOracle(constraint, Linear(), None, X.shape[1], horizon=40, block=4, tolerance=1e-2)
     for x in X:
         model.learn_one(dict(enumerate(x.tolist())), 1.0)
@@ -114,7 +114,7 @@ def test_it_recovers_from_every_jump_where_ofw_does_not(constraint):
     X, y = drifting()
     loss = {}
     for name, optimizer in (("ofw", optim.OFW()), ("adaptive", optim.AdaptiveOFW(horizon=1_500))):
-        model = FWRegressor(constraint, optimizer)
+        model = FWRegressor(constraint, optimizer, intercept=False)
         at = []
         for x, label in zip(X, y.tolist(), strict=True):
             model.learn_one(dict(enumerate(x.tolist())), label)
@@ -130,7 +130,7 @@ def test_an_outlier_does_not_count_beyond_a_bound_that_was_given():
     X, y = drifting(n=300)
     errors = []
     for bound in (None, 3.0):
-        model = FWRegressor(sets.L1Ball(1.0), optim.AdaptiveOFW(horizon=300, gradient_bound=bound))
+        model = FWRegressor(sets.L1Ball(1.0), optim.AdaptiveOFW(horizon=300, gradient_bound=bound), intercept=False)
         model.learn_arrays(X[:50], y[:50])
         model.learn_one({0: 1e6}, -1e6)
         model.learn_arrays(X[50:300], y[50:300])
@@ -142,7 +142,7 @@ def test_an_outlier_does_not_count_beyond_a_bound_that_was_given():
 def test_sparse_iterates_cost_as_many_non_zeros_as_linear_minimisations(make):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 3_000)) * (rng.random((40, 3_000)) < 0.05)
-    model = FWRegressor(sets.L1Ball(3.0), make())
+    model = FWRegressor(sets.L1Ball(3.0), make(), intercept=False)
     model.learn_arrays(X, X[:, 0])
     assert 0 < len(model.weights) <= model.optimizer.n_lmo < 100
     if model.optimizer.n_steps == model.optimizer.n_lmo:
@@ -175,7 +175,7 @@ def test_they_go_on_from_a_given_start(constraint):
 
 
 def test_boxes_grow_their_diameter_with_their_features():
-    model = FWRegressor(sets.Box(-1.0, 1.0), optim.AdaptiveOFW(horizon=16))
+    model = FWRegressor(sets.Box(-1.0, 1.0), optim.AdaptiveOFW(horizon=16), intercept=False)
     seen = []
     for t in range(40):
         model.learn_one(dict.fromkeys(range(1 + t // 10), 1.0), 1.0)

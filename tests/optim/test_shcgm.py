@@ -369,4 +369,4 @@ def test_they_count_as_the_other_optimizers_do(optimizer):
 
 def test_no_estimator_takes_them():
     with pytest.raises(TypeError, match="SHCGM solves composite problems"):
-        linear_model.FWRegressor(sets.L1Ball(1.0), optim.SHCGM()).learn_one({"a": 1.0}, 1.0)
+        linear_model.FWRegressor(sets.L1Ball(1.0), optim.SHCGM(), intercept=False).learn_one({"a": 1.0}, 1.0)

@@ -52,7 +52,7 @@ def test_the_model_is_the_sum_over_all_samples(where, loss, window):
     X, y = stream(15, 6, loss == "log", seed=5)
     kind = FWClassifier if loss == "log" else FWRegressor
     alone = StochasticPairwiseFW(memory=8, steps_per_sample=4, window=window, forgetting=False)
-    model = kind(SETS[where], alone, LOSSES[loss], seed=3)
+    model = kind(SETS[where], alone, LOSSES[loss], seed=3, intercept=False)
     oracle = PairwiseOracle(SETS[where], LOSSES[loss], 8, 4, 0.3, 3, 6, window or math.inf)
     for x, label in zip(X, y.tolist(), strict=True):
         model.learn_one(dict(enumerate(x.tolist())), label)
@@ -75,7 +75,7 @@ def test_offline_it_reaches_the_optimum(where):
 def test_never_outside_the_set(where):
     X, y = stream(120, 12, False, seed=1)
     X[::17] *= 1e8
-    model = FWRegressor(SETS[where], seed=0)
+    model = FWRegressor(SETS[where], seed=0, intercept=False)
     for x, label in zip(X, (1e3 * y).tolist(), strict=True):
         model.learn_one(dict(enumerate(x.tolist())), label)
         assert model.violation <= 1e-9
@@ -83,12 +83,12 @@ def test_never_outside_the_set(where):
 
 
 def test_it_is_the_default_where_points_have_coordinates():
-    assert isinstance(FWClassifier(sets.L2Ball(1.0))._run.optimizer, StochasticPairwiseFW)
-    assert isinstance(FWClassifier(sets.KSparseBall(2, 1.0))._run.optimizer, OneSampleFW)
+    assert isinstance(FWClassifier(sets.L2Ball(1.0), intercept=False)._run.optimizer, StochasticPairwiseFW)
+    assert isinstance(FWClassifier(sets.KSparseBall(2, 1.0), intercept=False)._run.optimizer, OneSampleFW)
 
 
 def test_steps_follow_the_entries_of_a_sample():
-    model = FWRegressor(sets.L1Ball(1.0), seed=0)
+    model = FWRegressor(sets.L1Ball(1.0), seed=0, intercept=False)
     seen = 0
     for entries, steps in ((2, 16), (30, 10), (100, 4)):
         model.learn_one(dict.fromkeys(range(entries), 1.0), 1.0)
@@ -101,7 +101,10 @@ def test_what_is_noise_stays_out():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 200))
     y = X[:, 0] - X[:, 1] + rng.normal(size=2000)
-    free, careful = (FWRegressor(sets.L1Ball(100.0), StochasticPairwiseFW(significance=c), seed=0) for c in (0.0, 1.0))
+    free, careful = (
+        FWRegressor(sets.L1Ball(100.0), StochasticPairwiseFW(significance=c), seed=0, intercept=False)
+        for c in (0.0, 1.0)
+    )
     for model in (free, careful):
         model.learn_arrays(X, y)
     assert len(careful.weights) < len(free.weights) / 3
@@ -123,7 +126,7 @@ def test_the_mixture_is_what_its_definition_says(where, loss):
     y = y > 0.0 if loss == "log" else y
     kind = FWClassifier if loss == "log" else FWRegressor
     constraint = {"unit-simplex": sets.UnitSimplex(20.0)}.get(where, SETS[where])
-    model = kind(constraint, StochasticPairwiseFW(memory=50, steps_per_sample=2), LOSSES[loss], seed=3)
+    model = kind(constraint, StochasticPairwiseFW(memory=50, steps_per_sample=2), LOSSES[loss], seed=3, intercept=False)
     oracle = MixtureOracle(constraint, LOSSES[loss], 50, 2, 0.3, 3, 4)
     mixed = False
     for x, label in zip(X, y.tolist(), strict=True):
@@ -162,7 +165,7 @@ def test_a_sudden_change_is_learned_at_once_and_a_steady_stream_keeps_its_memory
     y += 0.5 * np.random.default_rng(1).normal(size=y.size)
     after = {}
     for forgetting in (False, True):
-        model = FWRegressor(sets.L1Ball(50.0), StochasticPairwiseFW(forgetting=forgetting), seed=0)
+        model = FWRegressor(sets.L1Ball(50.0), StochasticPairwiseFW(forgetting=forgetting), seed=0, intercept=False)
         model.learn_arrays(X[:2000], y[:2000])
         steady = model.cumulative_loss / 2000
         if forgetting:
@@ -179,8 +182,8 @@ def test_a_sudden_change_is_learned_at_once_and_a_steady_stream_keeps_its_memory
 
 def test_a_copy_and_a_file_learn_on_as_the_model_does():
     X, y = changing(5)
-    whole = FWRegressor(sets.L1Ball(50.0), seed=0)
-    parts = FWRegressor(sets.L1Ball(50.0), seed=0)
+    whole = FWRegressor(sets.L1Ball(50.0), seed=0, intercept=False)
+    parts = FWRegressor(sets.L1Ball(50.0), seed=0, intercept=False)
     whole.learn_arrays(X, y)
     for k in range(0, 400, 97):
         parts = codec.loads(codec.dumps(parts)) if k % 2 else copy.deepcopy(parts)
@@ -190,7 +193,7 @@ def test_a_copy_and_a_file_learn_on_as_the_model_does():
         assert mine.own.sums[:4].tobytes() == theirs.own.sums[:4].tobytes()
     assert whole._run.mix.omega.tobytes() == parts._run.mix.omega.tobytes()
     assert whole.weights == parts.weights
-    from_copy = copy.deepcopy(FWRegressor(sets.L1Ball(50.0), seed=0))
+    from_copy = copy.deepcopy(FWRegressor(sets.L1Ball(50.0), seed=0, intercept=False))
     from_copy.learn_arrays(X, y)
     assert codec.dumps(from_copy) == codec.dumps(whole)
 
@@ -198,19 +201,23 @@ def test_a_copy_and_a_file_learn_on_as_the_model_does():
 def test_weights_of_samples_are_brought_down_without_rounding():
     """After 1,500 samples a window of 16 has passed 2**128: a model that never would is the same."""
     X, y = stream(3000, 3, False)
-    model = FWRegressor(sets.L1Ball(5.0), StochasticPairwiseFW(memory=48, window=16.0, forgetting=False), seed=0)
+    model = FWRegressor(
+        sets.L1Ball(5.0), StochasticPairwiseFW(memory=48, window=16.0, forgetting=False), seed=0, intercept=False
+    )
     model.learn_arrays(X, y)
     s = model._run.s
     assert 1.0 <= s.unit <= 2.0**128
     assert s.total / s.unit == pytest.approx(16.0, rel=1e-9)
-    again = FWRegressor(sets.L1Ball(5.0), StochasticPairwiseFW(memory=48, window=16.0, forgetting=False), seed=0)
+    again = FWRegressor(
+        sets.L1Ball(5.0), StochasticPairwiseFW(memory=48, window=16.0, forgetting=False), seed=0, intercept=False
+    )
     again.learn_arrays(X[-400:], y[-400:])
     assert model.predict_one({0: 1.0}) == pytest.approx(again.predict_one({0: 1.0}), abs=0.1)
 
 
 def test_the_gap_is_that_of_the_model():
     X, y = stream(60, 6, False)
-    model = FWRegressor(sets.L1Ball(1.0), StochasticPairwiseFW(forgetting=False), seed=0)
+    model = FWRegressor(sets.L1Ball(1.0), StochasticPairwiseFW(forgetting=False), seed=0, intercept=False)
     assert math.isnan(model.gap)
     model.learn_arrays(X, y)
     r, _, H, b = model._run.own.sums[:6].T
@@ -273,7 +280,7 @@ def test_a_loss_of_nothing_and_one_below_zero_are_watched_quietly():
             (sets.L1Ball(1.0), losses.EpsilonInsensitive(5.0)),
             (sets.ProbabilitySimplex(), losses.NegativeLogReturn()),
         ):
-            model = FWRegressor(constraint, loss=loss, seed=0)
+            model = FWRegressor(constraint, loss=loss, seed=0, intercept=False)
             model.learn_arrays(X, np.zeros(100))
             assert math.isfinite(model.predict_one({0: 1.0}))
 

@@ -167,7 +167,7 @@ def test_positions_say_no_more_than_they_did_where_nothing_is_torn(file):
 
 
 def model():
-    return FWRegressor(sets.L1Ball(5.0), seed=1)
+    return FWRegressor(sets.L1Ball(5.0), seed=1, intercept=False)
 
 
 @pytest.mark.parametrize("on_error", ["raise", "dead-letter"])

@@ -85,8 +85,10 @@ def test_lines_tell_whether_what_was_wanted_came_out():
 
 def test_a_play_is_the_mean_loss_of_predictions_made_before_learning():
     rows = data.rcv1(quick=True).shuffled(3)
-    one = playing.play("", linear_model.FWClassifier(sets.L1Ball(10.0), optim.SFW(memory=50), seed=1), rows)
-    model = linear_model.FWClassifier(sets.L1Ball(10.0), optim.SFW(memory=50), seed=1)
+    one = playing.play(
+        "", linear_model.FWClassifier(sets.L1Ball(10.0), optim.SFW(memory=50), seed=1, intercept=False), rows
+    )
+    model = linear_model.FWClassifier(sets.L1Ball(10.0), optim.SFW(memory=50), seed=1, intercept=False)
     losses = []
     for i, label in enumerate(rows.y):
         row = rows.X[[i]]
@@ -106,7 +108,10 @@ def test_a_tournament_keeps_the_best_of_a_grid_in_hindsight():
 
     def grid(task, seed):
         for step in (1e-6, 3.0):
-            yield f"step {step:g}", linear_model.FWClassifier(task.constraint, optim.ProjectedSGD(step))
+            yield (
+                f"step {step:g}",
+                linear_model.FWClassifier(task.constraint, optim.ProjectedSGD(step), intercept=False),
+            )
 
     best, tuned = playing.tournament([task], [playing.Learner("tuned", grid)], seeds=[0, 1])
     row = dict(zip(playing.COLUMNS, tuned, strict=True))

@@ -143,7 +143,7 @@ def literal_gap(task: Task, where: str, w: NDArray, first: int, last: int) -> fl
 def start(task: Task, where: str, learner: str, seed: int) -> typing.Any:
     """A new model for a task."""
     kind = linear_model.FWClassifier if task.y.dtype == bool else linear_model.FWRegressor
-    return kind(SETS[where](task.radius), LEARNERS[learner](), seed=seed)
+    return kind(SETS[where](task.radius), LEARNERS[learner](), intercept=False, seed=seed)
 
 
 def as_dicts(X: sparse.csr_array) -> list[dict[int, float]]:

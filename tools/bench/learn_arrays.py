@@ -57,7 +57,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
 
 
 def _model(memory: int) -> linear_model.FWClassifier:
-    return linear_model.FWClassifier(sets.L1Ball(RADIUS), optim.SFW(memory=memory), seed=0)
+    return linear_model.FWClassifier(sets.L1Ball(RADIUS), optim.SFW(memory=memory), seed=0, intercept=False)
 
 
 def _learning(rows: data.Data, memory: int) -> Callable[[], float]:

@@ -72,7 +72,7 @@ def _measure(name: str, marks: list[int]) -> list[tuple[int, int, int]]:
         classification=True, n_features=FEATURES, density=PRESENT / FEATURES, noise=1.0, seed=0
     )
     optimizer = {"OneSampleFW": optim.OneSampleFW, "SFW": lambda: optim.SFW(memory=1000)}[name]()
-    model = linear_model.FWClassifier(sets.L1Ball(10.0), optimizer, seed=0)
+    model = linear_model.FWClassifier(sets.L1Ball(10.0), optimizer, seed=0, intercept=False)
     seen = []
     for count, (x, y) in enumerate(stream.take(marks[-1]), start=1):
         model.learn_one(x, y)

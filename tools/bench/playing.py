@@ -62,7 +62,7 @@ class Task:
     def model(self, optimizer: optim.Optimizer | None, seed: int) -> typing.Any:
         """An estimator for the task."""
         kind = linear_model.FWClassifier if self.is_binary else linear_model.FWRegressor
-        return kind(self.constraint, optimizer, seed=seed)
+        return kind(self.constraint, optimizer, intercept=False, seed=seed)
 
     def rows(self, seed: int) -> Data:
         """The rows as a seed plays them."""

@@ -28,14 +28,14 @@ REFERENCE = "SFW, 4 replays, memory 1000"
 
 
 def _alone(make: Callable[[Task], optim.Optimizer | None]) -> Callable[[Task, int], list[tuple[str, typing.Any]]]:
-    return lambda task, seed: [("", linear_model.FWClassifier(task.constraint, make(task), seed=seed))]
+    return lambda task, seed: [("", linear_model.FWClassifier(task.constraint, make(task), seed=seed, intercept=False))]
 
 
 def _projected(task: Task, seed: int) -> Iterator[tuple[str, typing.Any]]:
     for step in STEPS:
         yield (
             f"step {step:g}",
-            linear_model.FWClassifier(task.constraint, optim.ProjectedSGD(step, a=0.5), seed=seed),
+            linear_model.FWClassifier(task.constraint, optim.ProjectedSGD(step, a=0.5), seed=seed, intercept=False),
         )
 
 

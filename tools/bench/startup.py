@@ -36,7 +36,7 @@ USE = """
     sfw = optim.SFW(memory=4, batch_size=2, steps_per_sample=2)
     for optimizer in (None, sfw, optim.MomentumFW(), optim.OFW(), optim.ProjectedSGD()):
         for constraint in (sets.L1Ball(1.0), sets.ProbabilitySimplex(), sets.L2Ball(1.0), sets.Box(-1.0, 1.0)):
-            model = linear_model.FWClassifier(constraint, optimizer, seed=0)
+            model = linear_model.FWClassifier(constraint, optimizer, intercept=False, seed=0)
             for row, label in zip(X.tolist(), y.tolist()):
                 model.predict_proba_one(dict(enumerate(row)))
                 model.learn_one(dict(enumerate(row)), bool(label))

@@ -48,9 +48,9 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
 def _growth(settings: Settings) -> Iterator[Comparison | Table]:
     names = 20_000 if settings.quick else 1_000_000
     models: dict[str, typing.Callable[[], typing.Any]] = {
-        "the default": lambda: linear_model.FWClassifier(sets.L1Ball(100.0), seed=0),
+        "the default": lambda: linear_model.FWClassifier(sets.L1Ball(100.0), seed=0, intercept=False),
         f"the default, max_names={names // 4:,}": lambda: linear_model.FWClassifier(
-            sets.L1Ball(100.0), seed=0, max_names=names // 4
+            sets.L1Ball(100.0), seed=0, max_names=names // 4, intercept=False
         ),
         "river LogisticRegression": lambda: river_models.LogisticRegression(river_optim.SGD(0.1)),
     }
@@ -133,7 +133,7 @@ def _bounds(settings: Settings) -> Iterator[Table]:
 
 
 def _pass(text: Data, bound: int | None) -> tuple[float, typing.Any]:
-    model = linear_model.FWClassifier(sets.L1Ball(RADIUS), seed=0, max_names=bound)
+    model = linear_model.FWClassifier(sets.L1Ball(RADIUS), seed=0, max_names=bound, intercept=False)
     X = sparse.csr_array(text.X)
     names = [f"w{j}" for j in range(X.shape[1])]
     positive = text.y.max()
@@ -206,7 +206,7 @@ def _dimensions(settings: Settings) -> Iterator[Comparison | Table]:
 
 
 def _learned(X: typing.Any, y: NDArray) -> float:
-    model = linear_model.FWClassifier(sets.L1Ball(100.0), seed=0)
+    model = linear_model.FWClassifier(sets.L1Ball(100.0), seed=0, intercept=False)
     model.learn_arrays(X[:1], y[:1])  # the arrays grow here
     with stopwatch() as seconds:
         model.learn_arrays(X, y)

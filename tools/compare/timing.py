@@ -30,7 +30,7 @@ _FIRST = """
 import time
 import_end = time.process_time()
 from fwonline import linear_model, optim, sets
-model = linear_model.FWClassifier(constraint=sets.L1Ball(radius=1.0), optimizer=optim.OneSampleFW(), seed=0)
+model = linear_model.FWClassifier(sets.L1Ball(radius=1.0), optim.OneSampleFW(), intercept=False, seed=0)
 model.learn_one({"a": 1.0, "b": -1.0}, True)
 model.predict_proba_one({"a": 1.0})
 print(time.process_time() - import_end)

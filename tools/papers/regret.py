@@ -173,7 +173,9 @@ def follow(stream: Stream, rounds: int, seeds: typing.Sequence[int]) -> list[Cur
         regret = np.zeros(len(looks))
         calls = 0
         for (X, y), least in zip(data, best, strict=True):
-            model = linear_model.FWRegressor(stream.constraint, learner.make(rounds // stream.parts), loss=stream.loss)
+            model = linear_model.FWRegressor(
+                stream.constraint, learner.make(rounds // stream.parts), loss=stream.loss, intercept=False
+            )
             for k, (first, last) in enumerate(zip((0, *looks), looks, strict=False)):
                 model.learn_arrays(X[first:last], y[first:last])
                 regret[k] += (model.cumulative_loss - least[k]) / len(seeds)

@@ -266,7 +266,7 @@ def _items() -> list[Sample]:
 
 
 def _loop(path: str) -> EventLoop:
-    model = preprocessing.StandardScaler() | fw.FWClassifier(sets.L1Ball(2.0), seed=1)
+    model = preprocessing.StandardScaler() | fw.FWClassifier(sets.L1Ball(2.0), seed=1, intercept=False)
     watching = [monitors.Gap(), monitors.Metric(metrics.Accuracy())]
     return EventLoop(_items(), model, watching, checkpoint=path, on_error="skip", max_early=3, expire_items=30)
 

@@ -245,7 +245,7 @@ def use_river(model: Any) -> None:
 
 
 def _pipeline() -> Any:
-    model = compose.Pipeline(preprocessing.StandardScaler(), fw.FWClassifier(sets.L1Ball(2.0), seed=1))
+    model = compose.Pipeline(preprocessing.StandardScaler(), fw.FWClassifier(sets.L1Ball(2.0), seed=1, intercept=False))
     watching = [
         monitors.Gap(every=5),
         monitors.Regret(),
@@ -295,21 +295,28 @@ def _specimens() -> dict[str, Specimen]:
 
     for o, optimizer in OPTIMIZERS.items():
         for s, constraint in SETS.items():
-            add(f"regressor/{o}/{s}", lambda o=optimizer, s=constraint: regressor(s(), o(), seed=1))
+            add(f"regressor/{o}/{s}", lambda o=optimizer, s=constraint: regressor(s(), o(), intercept=False, seed=1))
         add(f"sparse/{o}", lambda o=optimizer: regressor(sets.L1Ball(2.0), o(), intercept=True, seed=1), 0.4)
         for s in ("l1", "l2"):
-            add(f"bounded/{o}/{s}", lambda o=optimizer, s=SETS[s]: regressor(s(), o(), seed=1, max_names=4))
+            add(
+                f"bounded/{o}/{s}",
+                lambda o=optimizer, s=SETS[s]: regressor(s(), o(), intercept=False, seed=1, max_names=4),
+            )
         add(f"classifier/{o}", lambda o=optimizer: classifier(sets.L1Ball(2.0), o(), intercept=True, seed=1))
         if o in ("sfw", "one-sample", "fw", "ofw", "pairwise-memory", "svrf"):
             for name, loss in LOSSES.items():
-                add(f"loss/{o}/{name}", lambda o=optimizer, f=loss: regressor(sets.L1Ball(2.0), o(), loss=f(), seed=1))
+                add(
+                    f"loss/{o}/{name}", lambda o=optimizer, f=loss: regressor(sets.L1Ball(2.0), o(), f(), False, seed=1)
+                )
     for s, constraint in OTHER_SETS.items():
         for o in ("sfw", "one-sample", "fw", "away", "randomized", "svrf"):
-            add(f"set/{o}/{s}", lambda o=OPTIMIZERS[o], s=constraint: regressor(s(), o(), seed=1))
+            add(f"set/{o}/{s}", lambda o=OPTIMIZERS[o], s=constraint: regressor(s(), o(), intercept=False, seed=1))
     for name, schedule in SCHEDULES.items():
         add(
             f"schedule/{name}",
-            lambda f=schedule: regressor(sets.L1Ball(2.0), fw_optim.SFW(memory=20, schedule=f()), seed=1),
+            lambda f=schedule: regressor(
+                sets.L1Ball(2.0), fw_optim.SFW(memory=20, schedule=f()), intercept=False, seed=1
+            ),
         )
     for o, optimizer in SOFTMAX.items():
         add(f"softmax/{o}", lambda o=optimizer: softmax(sets.NuclearBall(5.0), o(), seed=1))
@@ -318,9 +325,10 @@ def _specimens() -> dict[str, Specimen]:
     add("bounded/softmax", lambda: softmax(seed=1, max_names=4))
     for s in ("l1", "l2", "linf"):
         add(f"softmax/default/{s}", lambda s=SETS[s]: softmax(s(), seed=1), 0.4)
-    add("default", lambda: regressor(sets.L1Ball(2.0), seed=1), use=use_frame)
-    add("default/classifier", lambda: classifier(sets.L1Ball(2.0), seed=1), use=use_frame)
+    add("default", lambda: regressor(seed=1), use=use_frame)
+    add("default/classifier", lambda: classifier(seed=1), use=use_frame)
     add("default/softmax", lambda: softmax(seed=1), use=use_frame)
+    add("default/projected", lambda: regressor(None, fw_optim.ProjectedSGD(0.1), seed=1))
     found["new"] = Specimen(lambda: regressor(sets.L1Ball(2.0), seed=1), use_linear, regressor)
     found["river/frank-wolfe"] = Specimen(_river, use_river, linear_model.LogisticRegression)
     found["pipeline"] = Specimen(_pipeline, use_pipeline, dict)

@@ -102,7 +102,7 @@ def _loop(cluster: Cluster, topic: str, folder: Path | None, observers: list[Obs
     source = KafkaSource(topic, cluster.bootstrap, "y", partitions=[0], end="latest", client=cluster.consumer)
     return EventLoop(
         source,
-        FWRegressor(sets.L1Ball(20.0), optim.SFW(memory=1000), seed=1),
+        FWRegressor(sets.L1Ball(20.0), optim.SFW(memory=1000), seed=1, intercept=False),
         [Metric(metrics.MAE()), Gap(), Throughput()],
         checkpoint=None if folder is None else folder / "run.ckpt",
         observers=observers,

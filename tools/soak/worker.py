@@ -51,7 +51,7 @@ class Ledger(Monitor):
 def make_model() -> Any:
     """A pipeline with state in every step, and a random one at its end."""
     scaler = compose.Discard("id") | preprocessing.StandardScaler()
-    return scaler | FWClassifier(sets.L1Ball(5.0), optim.SFW(50, steps_per_sample=3), seed=1)
+    return scaler | FWClassifier(sets.L1Ball(5.0), optim.SFW(50, steps_per_sample=3), seed=1, intercept=False)
 
 
 def make_monitors() -> list[Monitor]:

@@ -276,7 +276,7 @@ class AdaptiveOFW(Optimizer):
     >>> X = np.random.default_rng(0).normal(size=(4_000, 20))
     >>> y = np.concatenate([X[:3_000, 0], X[3_000:, 1]])  # what counts is another feature from one sample to the next
     >>> for optimizer in optim.OFW(), optim.AdaptiveOFW(horizon=1_000):
-    ...     model = linear_model.FWRegressor(sets.L1Ball(1.0), optimizer)
+    ...     model = linear_model.FWRegressor(sets.L1Ball(1.0), optimizer, intercept=False)
     ...     model.learn_arrays(X, y)
     ...     print(f"{model.weights.get(0, 0.0):.1f} {model.weights.get(1, 0.0):.1f}")
     0.7 0.3

@@ -29,8 +29,6 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["PairwiseClassesRun", "moves_classes"]
 
-# The l1 ball that binds nothing: where no set was named.
-FREE = 1e12
 _KINDS = (L1, L2, LINF)
 # Room that a matrix begins with.
 FEWEST_CLASSES = 2
@@ -80,7 +78,7 @@ class PairwiseClassesRun(Run):
     own: classes.Matrix
 
     def __init__(self, optimizer, constraint, loss, seed=None, fit_intercept=False):
-        super().__init__(optimizer, sets.L1Ball(FREE) if constraint is None else constraint, loss, seed, fit_intercept)
+        super().__init__(optimizer, constraint, loss, seed, fit_intercept)
         if optimizer.window is not None:
             raise ValueError(f"window must be None for a softmax, which forgets as one model, got {optimizer.window!r}")
         if self.region.kind not in _KINDS:
@@ -99,15 +97,6 @@ class PairwiseClassesRun(Run):
         super()._prepare()
         # Each class against the others: of this loss the kernels ask the curvature.
         self.native = Native(river_losses.Log(), self.constraint, self.optimizer._schedule(), self._ask)
-
-    def _new_alike(self) -> PairwiseClassesRun:
-        constraint = None if self.is_free else self.constraint
-        return type(self)(checks.small(self.optimizer), constraint, self.loss, 0, bool(self.s.fit_intercept))
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no set was named."""
-        return self.constraint == sets.L1Ball(FREE)
 
     # --- classes and features that come and go ------------------------------------------------------------------
 
@@ -288,10 +277,6 @@ class PairwiseClassesRun(Run):
     def intercepts(self) -> Array:
         """One a class, outside the set."""
         return self.own.bias[classes.INTERCEPT, : self.k]
-
-    def gap_set(self, W: Array) -> sets.ConvexSet:
-        """The set over which a gap is taken: where none was named, the l1 ball of twice the norm of W."""
-        return sets.L1Ball(2.0 * float(np.abs(W).sum()) or 1.0) if self.is_free else self.constraint
 
     def _gap_of(self, gradient: Array) -> float:
         if not np.isfinite(gradient).all():

@@ -487,6 +487,7 @@ class Mixture(Optimizer):
 
     _default_schedule = Power(a=1.0)
     _run_class = MixtureRun
+    _unbounded = StochasticPairwiseFW._unbounded
     _learn = staticmethod(learn)
 
     @property

@@ -347,7 +347,7 @@ class OFW(Optimizer):
     Examples
     --------
     >>> from fwonline import linear_model, optim, sets
-    >>> model = linear_model.FWRegressor(sets.ProbabilitySimplex(), optim.OFW())
+    >>> model = linear_model.FWRegressor(sets.ProbabilitySimplex(), optim.OFW(), intercept=False)
     >>> for t in range(400):
     ...     x = {"a": t % 2, "b": t % 3, "c": 1.0}
     ...     model.learn_one(x, 0.5 * x["a"] + 0.5 * x["c"])

@@ -228,7 +228,7 @@ class StochasticPairwiseRun(Run):
             all_listed = held.size == s.nonzeros and bool((own.place[held] >= 0).all())
             _loaded.require(self, "active", all_listed, "all coordinates that are not zero, and no others")
             size = float(w @ w if self.region.kind == L2 else np.abs(w).sum())
-            slack = 1e-6 * max(1.0, self.region.p) ** 2
+            slack = 1e-6 * (self.region.p if self.is_free else max(1.0, self.region.p) ** 2)
             checks.bounded(self, "size", size - slack, size + slack)
         self._check_windows()
 

@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from fwonline import _loaded
+from fwonline import _loaded, sets
 from fwonline._kernels import layout, memory
 from fwonline._kernels.entry import opened
 from fwonline._kernels.layout import OK, jit, part
@@ -204,6 +204,7 @@ class ProjectedSGD(Optimizer):
     _run_class = ProjectedSGDRun
     _learn = staticmethod(learn)
     _method_class = ProjectedMethod
+    _unbounded = sets.LInfBall  # whose projection costs the sample's entries alone
 
     def __init__(self, step: float = 1.0, a: float = 0.5, batch_size: int = 1):
         if not 0.0 < step < math.inf:

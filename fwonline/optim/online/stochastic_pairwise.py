@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import typing
 
 import numpy as np
 
+from fwonline import sets
 from fwonline._kernels import memory, mixing, pairwise
 from fwonline._kernels.entry import call, opened
 from fwonline._kernels.layout import (
@@ -27,9 +27,6 @@ from fwonline.optim.online.one_sample import OneSampleFW
 from fwonline.optim.online.pairwise_run import StochasticPairwiseRun, show
 from fwonline.optim.runs.native import region_of
 from fwonline.optim.schedules import Power
-
-if typing.TYPE_CHECKING:
-    from fwonline.sets import ConvexSet
 
 __all__ = ["StochasticPairwiseFW"]
 
@@ -326,6 +323,7 @@ class StochasticPairwiseFW(Optimizer):
     _run_class = StochasticPairwiseRun
     _learn = staticmethod(learn)
     _iterate = staticmethod(iterate)
+    _unbounded = sets.L1Ball
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -335,6 +333,7 @@ class StochasticPairwiseFW(Optimizer):
             raise ValueError(f"window must be a number of samples > 1, or None, got {self.window!r}")
 
 
-def default_optimizer(constraint: ConvexSet) -> Optimizer:
+def default_optimizer(constraint: sets.ConvexSet | None) -> Optimizer:
     """What the estimators use when told nothing: this one where it can, and elsewhere what keeps no samples."""
-    return OneSampleFW() if region_of(constraint).kind == GENERIC else StochasticPairwiseFW()
+    is_generic = constraint is not None and region_of(constraint).kind == GENERIC
+    return OneSampleFW() if is_generic else StochasticPairwiseFW()

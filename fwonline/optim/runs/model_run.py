@@ -12,7 +12,7 @@ from fwonline import losses, sets
 from fwonline._kernels import layout
 from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
-from fwonline.optim.runs import checks, summary
+from fwonline.optim.runs import checks, free, summary
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +114,8 @@ class ModelRun:
     fixed_dimension: int | None
     start_weight: float
     gap_is_kept: typing.ClassVar[bool] = True
+    # What an estimator looks at after the first samples; never saved.
+    watch: typing.Any = None
     # The entries of the sample learned last: None where they stand in the buffers, () where a refused one has
     # overwritten them.
     _last: tuple[NDArray[np.uint32], Floats] | tuple[()] | None = None
@@ -359,15 +361,24 @@ class ModelRun:
         """The iterate as a point of the set."""
         return self._whole(self.weights)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether no set was named."""
+        return free.is_free(self.constraint)
+
+    def gap_set(self, w: Floats) -> sets.ConvexSet:
+        """The set that a gap at w is taken over: where none was named, the l1 ball of twice the norm of w."""
+        return free.gap_set(self.constraint, w)
+
     def gap_along(self, gradient: Floats) -> float:
-        """The largest <gradient, w - s> over the points s of the set; infinite for a gradient that is not finite."""
+        """The largest <gradient, w - s> over the points s of `gap_set`; infinite for a gradient that is not finite."""
         if not gradient.size:
             return 0.0
         if not np.isfinite(gradient).all():
             return math.inf
         w = self.point
         whole = resized(gradient, w.size)
-        return float(whole @ w - self.constraint.lmo(whole).dot(whole))
+        return float(whole @ w - self.gap_set(w).lmo(whole).dot(whole))
 
     @property
     def n_remembered(self) -> int:

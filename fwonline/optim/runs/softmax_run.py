@@ -51,10 +51,6 @@ class SoftmaxRun(FiniteSumRun):
         """None: one a class, 0."""
         return np.zeros(self.k)
 
-    def gap_set(self, W: Array) -> sets.ConvexSet:
-        """The set over which a gap is taken."""
-        return self.constraint
-
     @property
     def weights(self) -> Array:
         """A copy of W, classes x features."""
