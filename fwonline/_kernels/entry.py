@@ -36,6 +36,7 @@ __all__ = [
     "entry_point",
     "form_of",
     "opened",
+    "prefetch",
     "prefetch_row",
 ]
 
@@ -216,13 +217,13 @@ def _line(_context, array, index):
     return types.void(array, index), generate
 
 
-_prefetch: typing.Any = intrinsic(_line)
+prefetch: typing.Any = intrinsic(_line)
 
 
 @part
 def prefetch_row(pool_idx, pool_val, start, length):
     """Ask for a row of the pool."""
     for k in range(start, start + length, LINE // 8):
-        _prefetch(pool_val, np.int64(k))
+        prefetch(pool_val, np.int64(k))
     for k in range(start, start + length, LINE // 4):
-        _prefetch(pool_idx, np.int64(k))
+        prefetch(pool_idx, np.int64(k))

@@ -26,7 +26,8 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels.coordinates import BLOCK_SHIFT, best, raise_bounds, rebuild
+from fwonline._kernels.coordinates import BLOCK_SHIFT, admit, best, raise_bounds, rebuild
+from fwonline._kernels.entry import prefetch
 from fwonline._kernels.layout import L2, LARGEST, SIMPLEX, UNIT_SIMPLEX, inner, jit, part
 from fwonline._kernels.steps import bounds
 
@@ -40,6 +41,9 @@ ROUND = 64
 WINDOW = 1000.0
 # Steps between two measurements of the l2 ball's multiplier, and two sums of ||w||.
 PERIOD = 64
+
+# Features whose numbers the processor keeps close by.
+CLOSE = 4096
 
 
 class Quadratic(typing.NamedTuple):
@@ -60,6 +64,19 @@ class Change(typing.NamedTuple):
     squares: float
     h: float
     old: float
+
+
+@part
+def ask(run, x):
+    """Ask for the numbers of a sample's features, where there are so many that they are not close by."""
+    it, sums = run.it, run.own.sums
+    if run.state[0].d <= CLOSE:
+        return
+    for k in range(x.start, x.stop):
+        j = np.int64(x.idx[k])
+        prefetch(sums, sums.shape[1] * j)
+        prefetch(it.v, j)
+        prefetch(it.u, j)
 
 
 @part
@@ -410,6 +427,18 @@ def weigh_newest(it, own, s, slot):
     s.total += s.unit
     s.u_scale = 1.0 / s.total
     return s.unit
+
+
+@part
+def join(run, ranks):
+    """Features of these ranks, whose weights and sums are 0."""
+    it, place, s = run.it, run.own.place, run.state[0]
+    d = s.d
+    s.d = d + ranks.size
+    for i in range(ranks.size):
+        it.rank[d + i] = ranks[i]
+        place[d + i] = -1
+    admit(it, d, s.d)
 
 
 @inner

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import mixing, pairwise
+from fwonline._kernels.entry import Direct, opened
 from fwonline._kernels.layout import GENERIC, L2, LARGEST, NEED_POOL, SIMPLEX, jit
 from fwonline._kernels.state import Run as View
 from fwonline.optim.runs import checks
@@ -34,6 +35,17 @@ class Ensemble(typing.NamedTuple):
 
     models: tuple[View, ...]
     mix: mixing.Mix
+
+
+@jit
+def join(bound, ranks):
+    """Features of these ranks join all models."""
+    run = opened(bound)
+    for k in range(run.own.mix.omega.size):
+        pairwise.join(run.own.models[k], ranks)
+
+
+_join = Direct(join)
 
 
 @jit
@@ -147,9 +159,13 @@ class StochasticPairwiseRun(Run):
 
     def grow(self, ranks: NDArray[np.int64]) -> None:
         d, capacity = self.n_features, self.it.v.size
+        if d + len(ranks) <= capacity and self.region.kind <= L2:
+            bound = (self._entered or self._enterable())[0]
+            _join((len(self.windows), type(bound)), bound, ranks)
+            return
         super().grow(ranks)
         for run in self.windows:
-            run.grow(ranks)
+            Run.grow(run, ranks)
         if self.windows:
             self.mix.v[d : self.s.d] = self.it.v[d : self.s.d]
             if self.it.v.size != capacity:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fwonline import sets
 from fwonline._kernels import memory, mixing, pairwise
-from fwonline._kernels.entry import call, opened
+from fwonline._kernels.entry import LINE, call, opened, prefetch, prefetch_row
 from fwonline._kernels.layout import (
     FAILED,
     GENERIC,
@@ -87,12 +87,28 @@ def enter(run, problem, x, at, seen):
 
 
 @part
-def draw(run):
-    """A slot of those that count, uniformly."""
+def drawn(run, ahead):
+    """A slot of those that count, uniformly: that of the draw so many ahead of the next."""
     s = run.state[0]
-    age = np.int64(run.draws.noise[s.drawn] * usable(s))
-    s.drawn += 1
-    return slot_of(s, age, run.mem.held.size)
+    return slot_of(s, np.int64(run.draws.noise[s.drawn + ahead] * usable(s)), run.mem.held.size)
+
+
+@part
+def draw(run):
+    """The slot of the next draw."""
+    slot = drawn(run, 0)
+    run.state[0].drawn += 1
+    return slot
+
+
+@part
+def ask_rows(run, count):
+    """Ask for the rows of the next draws."""
+    for ahead in range(count if run.state[0].d > pairwise.CLOSE else 0):
+        held = run.mem.held[drawn(run, ahead)]
+        prefetch_row(run.mem.idx, run.mem.val, held.start, held.length)
+        for k in range(held.start, held.start + held.length, LINE // 8):
+            prefetch(run.own.at, np.int64(k))
 
 
 @part
@@ -165,9 +181,13 @@ def learn_with(run, model, x, k, look):
     enter(model, problem, x, at, seen)
     s.intercept_h /= s.growth
     memory.fit_intercept(s, problem.loss, seen)
-    for step in range(looks(s, entries)):
+    steps = looks(s, entries)
+    ask_rows(model, steps - 1)
+    for step in range(steps):
         if step > 0:
             renew(model, problem, draw(model))
+        if step + 1 < steps:
+            pairwise.ask(model, memory.row_of(model.mem, drawn(model, 0)))
         pairwise.step(model.it, model.own, s, problem.region)
 
 
@@ -193,6 +213,8 @@ def learn(bound, bound_rows, first, last):
             return shown.status
         if not can_square(shown.alpha, shown.largest):
             return TOO_LARGE
+        for k in range(count):
+            pairwise.ask(models[k], x)
         for k in range(count):
             status = look_with(run, models[k], x, k, shown)
             if problem.failed[0] != 0:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fwonline import losses, sets
 from fwonline._kernels import layout
+from fwonline._kernels.entry import LINE
 from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
 from fwonline.optim.runs import checks, free, summary
@@ -414,7 +415,11 @@ class ModelRun:
 
 
 def resized(array: NDArray, capacity: int) -> NDArray:
-    """The array with zeros behind it."""
-    out = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
+    """The array with zeros behind it, from the beginning of a line of memory on: then no row of four lies in two."""
+    shape = (capacity, *array.shape[1:])
+    size = math.prod(shape)
+    whole = np.zeros(size + LINE // array.itemsize, dtype=array.dtype)
+    first = -whole.__array_interface__["data"][0] % LINE // array.itemsize
+    out = whole[first : first + size].reshape(shape)
     out[: len(array)] = array[:capacity]
     return out
