@@ -227,3 +227,11 @@ def test_examples_are_written_and_run(here, capsys):
     assert load_definition("phishing.toml").name == "phishing"
     assert main(["init", "--example", "phishing"]) == 2
     assert main(["init", "--example", "phishing", "--force"]) == 0
+
+
+def test_an_example_brings_its_data(here, capsys):
+    (here / "there").mkdir()
+    assert main(["init", "--example", "csv", "--to", "there"]) == 0
+    assert capsys.readouterr().out.startswith("written: there/csv.toml, there/customers.csv\n")
+    assert main(["run", "there/csv.toml", "--quiet", "--limit", "20"]) == 0
+    assert summary_of("csv")["n_learned"] == 20

@@ -7,9 +7,10 @@ import pytest
 
 from fwonline.cli import main
 from fwonline.definition import load_definition
+from tools import customers
 
 STREAMS = Path(__file__).parent.parent / "streams"
-OFFLINE = ["covariance", "phishing", "portfolio", "ratings", "sparse-regression-drift"]
+OFFLINE = ["covariance", "csv", "phishing", "portfolio", "ratings", "sparse-regression-drift"]
 
 
 def test_all_definitions_are_tested():
@@ -38,6 +39,24 @@ def test_phishing_learns_a_sparse_classifier(run, tmp_path):
     assert summary["monitors"]["gap_over_memory"] < 0.05
     assert len(log) >= 50
     assert len((tmp_path / "runs/phishing/predictions.jsonl").read_text().splitlines()) == 1250
+
+
+def test_the_table_is_learned(run):
+    summary, _ = run("csv")
+    assert summary["n_learned"] == 2000
+    assert summary["monitors"]["ROCAUC"] > 0.84
+    assert summary["monitors"]["support"] < 40
+
+
+def test_the_table_and_its_definition_are_what_made_them(tmp_path, monkeypatch):
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    with open(folder / "customers.csv", "w", encoding="utf-8", newline="") as file:
+        customers.write(file, 2000)
+    assert (folder / "customers.csv").read_bytes() == (STREAMS / "customers.csv").read_bytes()
+    assert main(["init", "streams/customers.csv", "--target", "churned", "--to", "streams/csv.toml"]) == 0
+    assert (folder / "csv.toml").read_text() == (STREAMS / "csv.toml").read_text()
 
 
 def test_the_covariance_comes_closer_to_its_constraint(run):

@@ -38,5 +38,7 @@ def write_example(name: str, to: Path | None = None, *, force: bool = False) -> 
         raise DefinitionError(f"{taken[0]}: this file is there already; --force writes over it, --to DIR elsewhere")
     for path, copy in zip(files, written, strict=True):
         copy.write_bytes(path.read_bytes())
-    written[0].write_text(text.replace(f"streams/{name}.toml", str(written[0])), encoding="utf-8")
+    for path, copy in zip(files, written, strict=True):
+        text = text.replace(f"streams/{path.name}", str(copy))
+    written[0].write_text(text, encoding="utf-8")
     return written
