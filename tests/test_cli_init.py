@@ -9,6 +9,7 @@ import tomllib
 
 import pytest
 
+from fwonline import stream
 from fwonline.cli import main
 from fwonline.definition import load_definition
 
@@ -151,6 +152,15 @@ def test_numbers_with_a_few_words_are_numbers(here):
     assert written("d")["model"][0]["columns"] == {"a": "number"}
 
 
+def test_decimal_commas_are_read(here):
+    lines = [f"{i % 7},5;{'+' if i % 2 else '-'}0,25;a,{i % 3};{i},75\n" for i in range(40)]
+    (here / "d.csv").write_text("a;b;c;y\n" + "".join(lines))
+    assert main(["run", "d.csv", "--target", "y", "--quiet"]) == 0
+    assert written("d")["source"]["decimal"] == ","
+    assert written("d")["model"][0]["columns"] == {"a": "number", "b": "number", "c": "category"}
+    assert summary_of("d")["monitors"]["MAE"] < 30
+
+
 def test_many_columns_are_not_listed(here):
     header = [f"n{j}" for j in range(70)] + ["day", "y"]
     lines = [",".join([*(str(i % (j + 2)) for j in range(70)), "2024-01-01T10:00", str(i % 2)]) for i in range(15)]
@@ -235,3 +245,22 @@ def test_an_example_brings_its_data(here, capsys):
     assert capsys.readouterr().out.startswith("written: there/csv.toml, there/customers.csv\n")
     assert main(["run", "there/csv.toml", "--quiet", "--limit", "20"]) == 0
     assert summary_of("csv")["n_learned"] == 20
+
+
+@pytest.mark.kafka
+def test_a_topic_is_sampled(here, make_topic, kafka, capsys):
+    if kafka.client:
+        pytest.skip(f"init talks plainly, and {kafka.description} does not")
+    topic = make_topic()
+    with stream.KafkaSink(topic, kafka.bootstrap) as sink:
+        for row in rows(30):
+            sink.write({**row, "age": row["age"] or None})
+        sink.flush(durable=True)
+    where = f"kafka://{kafka.bootstrap}/{topic}"
+    assert main(["init", where, "--target", "churned", "--to", "d.toml"]) == 0
+    out = capsys.readouterr().out
+    assert "30 rows looked at; columns: 2 numbers, 2 categories, 1 date, 1 bool" in out
+    source = written("d")["source"]
+    assert (source["class"], source["topics"], source["target"]) == ("KafkaSource", topic, "churned")
+    assert main(["run", "d.toml", "--quiet", "--limit", "30"]) == 0
+    assert summary_of("d")["n_learned"] == 30

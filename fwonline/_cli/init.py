@@ -24,6 +24,7 @@ __all__ = ["Options", "definition_for", "init"]
 
 # Texts of which one side of two is the one that is looked for.
 _POSITIVE = ("yes", "true", "y", "t", "positive", "pos", "1", "spam", "fraud", "churned", "churn", "bad", "default")
+_MODELS = {"binary": "FWClassifier", "classes": "FWSoftmax", "regression": "FWRegressor"}
 # Whole numbers of so few values are labels, or a rating: the definition says how to take the other.
 _FEW_LABELS = 10
 # A softmax model has a row of weights for each label.
@@ -256,17 +257,9 @@ class _Plan:
 
     def _model(self) -> Iterator[str]:
         yield "[[model]]" if self.columns else "[model]"
-        if self.task == "regression":
-            yield 'class = "FWRegressor"'
-        elif self.task == "binary":
-            yield 'class = "FWClassifier"'
-        else:
-            yield from _aligned([('class = "FWSoftmax"', "for labels of more than two kinds")])
-        if self.task != "classes":
-            pairs = [
-                (f'constraint = {{ class = "L1Ball", radius = {self._radius():g} }}', "a smaller radius is sparser")
-            ]
-            yield from _aligned([*pairs, ("intercept = true", "outside the constraint")])
+        name, remark = _MODELS[self.task], "for any number of labels" if self.task == "classes" else "sparse by itself"
+        yield from _aligned([(f'class = "{name}"', remark)])
+        yield f'# constraint = {{ class = "L1Ball", radius = {self._radius():g} }}  # the smaller, the sparser'
         if self.task != "regression" and self._are_whole:
             yield "# The labels are whole numbers: FWRegressor, with MAE and R2, learns them as numbers."
         elif self.task == "regression" and len(self.labels) <= _MOST_LABELS and self._are_whole:
@@ -278,7 +271,7 @@ class _Plan:
         return len(numbers) > 2 and all(number is not None and number.is_integer() for number in numbers)
 
     def _radius(self) -> float:
-        if self.task == "binary":
+        if self.task != "regression":
             return 10.0
         numbers = [number for label, count in self.labels.items() if (number := as_number(label)) is not None]
         return float(f"{5.0 * statistics.pstdev(numbers):.1g}") or 1.0
@@ -309,10 +302,9 @@ class _Plan:
         plural = {"number": "numbers", "category": "categories", "date": "dates", "bool": "true or false"}
         found = ", ".join(f"{count} {plural[kind] if count > 1 else kind}" for kind, count in kinds.items())
         what = {"binary": "two labels", "classes": f"{len(self.labels)} labels", "regression": "numbers"}[self.task]
-        model = {"binary": "FWClassifier", "classes": "FWSoftmax", "regression": "FWRegressor"}[self.task]
         where = self.stream.path or self.stream.name
         yield f"{where}: {len(self.stream.rows):,} rows looked at" + (f"; columns: {found}" if found else "")
-        yield f"target: {self.stream.target}, {what} -> {model}"
+        yield f"target: {self.stream.target}, {what} -> {_MODELS[self.task]}"
         for column in self.columns.values():
             if column.kind == "drop":
                 yield f"left out: {_comment(str(column.name))}, {column.remark}"

@@ -28,6 +28,7 @@ _FORMATS = {
 _HEAD = 1 << 16
 _DELIMITERS = (",", ";", "\t", "|")
 _SVMLIGHT = re.compile(r"[-+]?[\w.]+(\s+qid:\d+)?(\s+\d+:\S+)+\s*(#.*)?$")
+_COMMA, _POINT = re.compile(r"\s*[-+]?\d*,\d+\s*"), re.compile(r"\s*[-+]?\d*\.\d+\s*")
 # Cells, and rows, that are looked at.
 _CELLS, _FEWEST = 1_000_000, 200
 
@@ -98,6 +99,9 @@ def first_rows(where: str, target: str | None, n: int, delimiter: str | None = N
         source = JSONLinesSource(path)
     rows, bad = _taken(source, n)
     _check(rows, bad, str(path), "under the header" if found == "CSV" else "of JSON objects")
+    if found == "CSV" and delimiter != "," and _has_commas(rows):
+        settings["decimal"] = ","
+        rows = [{name: _with_point(text) for name, text in row.items()} for row in rows]
     name = "CSVSource" if found == "CSV" else "JSONLinesSource"
     return Stream(_stem(path), rows, name, settings, _checked(target, rows, path), path, bad)
 
@@ -187,6 +191,16 @@ def _delimiter(head: str, target: str | None) -> str:
         if (score := (target in rows[0], even, len(rows[0]))) > most:
             best, most = delimiter, score
     return best
+
+
+def _has_commas(rows: list[dict]) -> bool:
+    """Whether numbers are written with a decimal comma: more cells of that form than with a point."""
+    cells = [text for row in rows[:_FEWEST] for text in row.values()]
+    return sum(map(bool, map(_COMMA.fullmatch, cells))) > sum(map(bool, map(_POINT.fullmatch, cells)))
+
+
+def _with_point(text: str) -> str:
+    return text.replace(",", ".") if _COMMA.fullmatch(text) else text
 
 
 def _of_svmlight(path: Path, n: int) -> Stream:

@@ -170,6 +170,19 @@ def automatic(text: str) -> float | int | str:
         return text
 
 
+def with_comma(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads numbers as `convert` does, with a comma before the fraction."""
+
+    def read(text: str) -> Any:
+        try:
+            value = convert(text.replace(".", "_").replace(",", "."))  # a point would be one of thousands, or a mistake
+        except ValueError:
+            raise ValueError(f"expected a number with a decimal comma, found {text!r}") from None
+        return text if isinstance(value, str) else value
+
+    return read
+
+
 #: Python reads no longer whole numbers, since that takes quadratic time.
 MOST_DIGITS = 4000
 

@@ -184,6 +184,15 @@ def test_columns_that_do_not_fit_their_roles(roles, message):
         read(b"a,b,y\n1,2,3\n", "y", **roles)
 
 
+def test_decimal_commas():
+    file = b"a;b;y\n1,5;x,y;0,25\n-2;4.3.24;1e2\n1.234,5;;3\n"
+    items = list(read(file, "y", delimiter=";", decimal=",", converters={"a": "number"}))
+    assert [(item.x, item.y) for item in items[:2]] == [({"a": 1.5, "b": "x,y"}, 0.25), ({"a": -2, "b": "4.3.24"}, 100)]
+    assert items[2].error.endswith("column 'a': expected a number with a decimal comma, found '1.234,5'")
+    with pytest.raises(ValueError, match=r"decimal: expected '\.' or ',', found ';'"):
+        stream.CSVSource("f", decimal=";")
+
+
 def test_texts_that_mean_a_missing_value():
     file = b"a,b,y\nNA,x,1\n?,?,2\n3,,4\n5,n,NA\n"
     items = list(read(file, "y", na_values=["NA", "?"], converters={"a": "number", "b": "text"}))
