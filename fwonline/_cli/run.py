@@ -14,7 +14,7 @@ from pathlib import Path
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
 from fwonline._cli.sweep import Member, combinations, suffix, sweep
-from fwonline._cli.view import LiveView, Output, PlainView, View
+from fwonline._cli.view import LiveView, Output, PlainView, View, told_of_compiling
 from fwonline.checkpoint import Checkpoint
 from fwonline.definition import StreamDefinition, load_definition
 from fwonline.definition.settings import choices
@@ -201,6 +201,7 @@ def _view(name: str, limit: int | None, output: Output) -> Iterator[View]:
         else:
             view = PlainView(name, limit, output)
         stack.enter_context(_warnings_as_lines(view.warn))
+        stack.enter_context(told_of_compiling(view))
         yield view
 
 

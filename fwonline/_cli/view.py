@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from fwonline.loop import Summary
 
-__all__ = ["LiveView", "Output", "PlainView", "View"]
+__all__ = ["LiveView", "Output", "PlainView", "View", "told_of_compiling"]
 
+_COMPILING = "compiling, once: later runs begin at once"
+_FEW = 10  # samples, whose numbers tell nothing yet
 _CELL = 24  # the fewest columns of a terminal for a label and its value
 
 
@@ -37,6 +39,7 @@ def number(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             return "-"
+        value += 0.0  # minus zero is zero
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
     if isinstance(value, list):
         return " ".join(number(item) for item in value)
@@ -112,6 +115,8 @@ class View(Observer):
         self.limit = limit
         self.first = 0  # items done by earlier runs
         self.length: int | None = None
+        self.is_compiling = self.has_compiled = False
+        self._base: Report | None = None  # behind the samples that compiled: from here on the pace is that of the run
 
     def on_start(self, start: Start) -> None:
         self.first = start.n
@@ -120,19 +125,33 @@ class View(Observer):
     def warn(self, message: str) -> None:
         print(f"warning: {message}", file=sys.stderr, flush=True)
 
+    def compiling(self, is_compiling: bool) -> None:
+        """Take note that the first samples wait for compiled code, or do so no longer."""
+        self.is_compiling, self.has_compiled = is_compiling, True
+        self._base = None
+
+    def on_report(self, report: Report) -> None:
+        if self._base is None:
+            self._base = report
+
     def progress(self, report: Report) -> float | None:
         """The part of the run that is done, up to the limit if there is one."""
         if self.length:
             return min(1.0, report.n / self.length)
         return report.progress
 
+    def _seconds(self, report: Report) -> float:
+        """How long the run has gone on without compiling."""
+        return 0.0 if self._base is None else report.elapsed - self._base.elapsed
+
     def time_left(self, report: Report) -> float | None:
-        if report.elapsed < 1.0:  # too early: the first samples compile and warm up
+        base, seconds = self._base, self._seconds(report)
+        if base is None or seconds < 1.0:  # not a second of real work yet
             return None
-        if self.length and report.n > self.first:
-            return (self.length - report.n) * report.elapsed / (report.n - self.first)
-        if report.progress and not self.first:
-            return report.elapsed * (1 / report.progress - 1)
+        if self.length and report.n > base.n:
+            return (self.length - report.n) * seconds / (report.n - base.n)
+        if report.progress and base.progress is not None and report.progress > base.progress:
+            return seconds * (1 - report.progress) / (report.progress - base.progress)
         return None
 
 
@@ -149,13 +168,19 @@ class PlainView(View):
         self._last: Report | None = None
         self._has_stopped = False
 
+    def compiling(self, is_compiling: bool) -> None:
+        if not self.has_compiled:
+            self.output.write(_COMPILING)
+        super().compiling(is_compiling)
+
     def on_start(self, start: Start) -> None:
         super().on_start(start)
         self.output.write(f"{self.name}: learning from {start.source}" + (f", from {start.n:,} on" if start.n else ""))
 
     def on_report(self, report: Report) -> None:
+        super().on_report(report)
         self._last = report
-        if report.elapsed >= self._due:
+        if report.elapsed >= self._due and (report.n >= _FEW or self._seconds(report) >= 1.0):
             self._due = report.elapsed + min(60.0, max(1.0, report.elapsed / 2))
             self._print(report)
         if not self.output.is_open and not self._has_stopped:
@@ -176,6 +201,26 @@ class PlainView(View):
     def on_end(self, summary: Summary) -> None:
         if self._last is not None:
             self._print(replace(self._last, rate=summary.rate))
+
+
+@contextlib.contextmanager
+def told_of_compiling(view: View) -> Iterator[None]:
+    """Tell a view while numba compiles, which only code does that no earlier run has left on the disk."""
+    try:
+        from numba.core import event
+    except ImportError:  # numba without events: nothing is told
+        yield
+        return
+
+    class Listener(event.Listener):
+        def on_start(self, found: Any) -> None:
+            view.compiling(True)
+
+        def on_end(self, found: Any) -> None:
+            view.compiling(False)
+
+    with event.install_listener("numba:compile", Listener()):
+        yield
 
 
 class LiveView(View):
@@ -210,6 +255,7 @@ class LiveView(View):
         self.state = f"resumed at {start.n:,}" if start.n else "learning"
 
     def on_report(self, report: Report) -> None:
+        super().on_report(report)
         self.report = report
         if self.state != "stopping ...":
             self.state = "learning"
@@ -236,7 +282,9 @@ class LiveView(View):
         head.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         head.add_column(no_wrap=True, justify="right")
         source = f"  [dim]{escape(self.source)}[/]" if options.max_width >= 60 else ""
-        head.add_row(f"[bold]{escape(self.name)}[/]{source}", f"{self.state} {duration(elapsed)}")
+        waits = self.state == "learning" and (self.is_compiling or (self.has_compiled and report is None))
+        state = _COMPILING.partition(":")[0] if waits else self.state
+        head.add_row(f"[bold]{escape(self.name)}[/]{source}", f"{state} {duration(elapsed)}")
         yield head
         if report is None:
             return

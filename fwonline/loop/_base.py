@@ -23,17 +23,27 @@ __all__ = ["Loop", "Timer"]
 
 
 class Timer:
-    """Computes when something is due: every so many items, or seconds."""
+    """Computes when something is due: every so many items, or seconds.
 
-    def __init__(self, seconds: float | None, items: int | None = None, default: float | None = None) -> None:
-        self.seconds = default if seconds is None and items is None else seconds
+    Where it is neither, every `default` seconds; with `steps`, then at 1, 2, 5, 10, 20, ... items, too.
+    """
+
+    def __init__(
+        self, seconds: float | None, items: int | None = None, default: float | None = None, *, steps: bool = False
+    ) -> None:
+        by_default = seconds is None and items is None
+        self.seconds = default if by_default else seconds
         self.items = items
+        self._has_steps = by_default and steps
         self.next_n: float = math.inf
         self._next_time = math.inf
 
     def start(self, n: int, now: float) -> None:
         if self.items is not None:
             self.next_n = n - n % self.items + self.items
+        elif self._has_steps:
+            power = 10 ** (len(str(n)) - 1)
+            self.next_n = next(step * power for step in (1, 2, 5, 10) if step * power > n)
         if self.seconds is not None:
             self._next_time = now + self.seconds
 
@@ -68,7 +78,9 @@ class Loop(abc.ABC):
         self.options = options
         timing = options.timing
         self._exploded: set[Any] = set()  # columns that were warned of
-        self._reports = Timer(timing.report_every, timing.report_samples, 1.0 if self.observers else None)
+        # so many reports at first that a short run has a curve
+        seconds = 1.0 if self.observers else None
+        self._reports = Timer(timing.report_every, timing.report_samples, seconds, steps=bool(self.observers))
         self._checkpoints = Timer(timing.checkpoint_every, timing.checkpoint_samples, checkpoint_every)
 
     @property

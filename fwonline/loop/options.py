@@ -83,7 +83,7 @@ class Timing:
     checkpoint_every, checkpoint_samples
         Seconds or items between two checkpoints; by default 30 seconds, for a worker of a group 10.
     report_every, report_samples
-        Seconds or items between two reports; by default a second.
+        Seconds or items between two reports; by default a second, and reports at 1, 2, 5, 10, 20, ... items.
     """
 
     checkpoint_every: float | None = None

@@ -137,7 +137,7 @@ class MockCluster(Cluster):
     @property
     def consumer(self) -> dict[str, Any]:
         """Short timeouts: the mock answers at once or not at all."""
-        return self.client | {"session_timeout_ms": 1500, "fetch_max_wait_ms": 50}
+        return self.client | {"session_timeout_ms": 1500, "heartbeat_interval_ms": 500, "fetch_max_wait_ms": 50}
 
     def create_topic(self, name: str, partitions: int = 1, **settings: str) -> int:
         """Request the topic, which creates it with four partitions; `partitions` and `settings` are ignored."""

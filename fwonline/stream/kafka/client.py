@@ -17,6 +17,8 @@ from fwonline.stream.records import listed
 __all__ = ["Client", "Deadline", "Failures", "addresses", "close_quietly"]
 
 _ATTEMPT = 2.0  # seconds of one attempt to connect, so that a stream that is closed meanwhile ends soon
+# Spoken with brokers whose answer about their own versions cannot be read, such as librdkafka's mock cluster.
+_PLAIN_VERSION = {"api_version": (2, 3)}
 _SECRET_WORDS = ("password", "secret", "token")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _NO_PROTOCOL = f"client: expected a security_protocol among {listed(_PROTOCOLS)}"
@@ -126,6 +128,7 @@ class Client:
         """
         deadline = time.monotonic() + seconds
         started: list[Any] = []
+        version: Mapping[str, Any] = {}
 
         def start(**config: Any) -> Any:
             started.append(network_client()(**config))
@@ -135,7 +138,7 @@ class Client:
             while True:
                 attempt_ms = 1000 * max(0.1, min(_ATTEMPT, deadline - time.monotonic()))
                 try:
-                    config = {**_DEFAULTS, **defaults, **self.resolved(), **options}
+                    config = {**_DEFAULTS, **version, **defaults, **self.resolved(), **options}
                     config |= {"bootstrap_servers": self.addresses, "bootstrap_timeout_ms": attempt_ms}
                     client = self._kind(**config, kafka_client=start)
                     metadata = Metadata(started[-1].cluster)
@@ -147,6 +150,8 @@ class Client:
                     raise SourceError(f"{self.servers}: {self.hide(error)}") from None
                 except errors.KafkaError as error:
                     failures.append(error)
+                    if any(isinstance(failure, errors.KafkaProtocolError) for failure in failures):
+                        version = _PLAIN_VERSION
                 except BaseException:
                     _close(started)  # an unfinished client holds a thread and sockets that nothing else can close
                     raise
