@@ -17,6 +17,7 @@ from fwonline.exceptions import MonitorError, SampleError
 from fwonline.monitors._samples import Samples
 from fwonline.monitors.base import Monitor
 from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
+from fwonline.optim.problem.profiled import has_best_intercept
 from fwonline.sets import ConvexSet
 
 __all__ = ["Regret"]
@@ -36,11 +37,12 @@ class Regret(Monitor):
     `regret_hi` are true bounds for every convex loss, however far its search went.
 
     With a model of this library (alone or at the end of a pipeline), plays, samples as the model saw them, loss and set
-    are the model's. A play is the prediction right before its sample is learned. An intercept is part of the plays but
-    not of the fixed points. With anything else, give `loss` and `constraint`: then a sample is `x`, a dict of numbers,
-    and its play `y_pred`, a number on the scale of $\langle x, w \rangle$ (for log loss and its kin the margin, not the
-    probability). Samples without a play or a target are not counted, nor are samples that the model learned without a
-    call of `update`. A model without a constraint has no set to take the best point of: give one as `constraint`.
+    are the model's. A play is the prediction right before its sample is learned. Where the model has an intercept, the
+    fixed points have one, too: $\langle x_t, w \rangle + b$ with the best b, which no set bounds. With anything else,
+    give `loss` and `constraint`: then a sample is `x`, a dict of numbers, and its play `y_pred`, a number on the scale
+    of $\langle x, w \rangle$ (for log loss and its kin the margin, not the probability). Samples without a play or a
+    target are not counted, nor are samples that the model learned without a call of `update`. A model without a
+    constraint has no set to take the best point of: give one as `constraint`.
 
     Evaluations are at samples 64, 64 `growth`, 64 `growth`^2, ..., each starting from the fixed point of the one before
     and taking at most `max_iter` iterations, so that all of them together cost O(`max_iter`) passes over the stream at
@@ -62,6 +64,9 @@ class Regret(Monitor):
         A river loss or one of `fwonline.losses`, convex; by default the model's.
     constraint
         The set of the fixed points; by default the model's. A larger one shows what the constraint costs.
+    intercept
+        Whether the fixed points have an intercept; by default where the model has one. A loss that falls without end as
+        the intercept grows, as minus the logarithm of a return does, allows none.
     growth
         Ratio of the times of two evaluations, above 1.
     tol
@@ -94,6 +99,7 @@ class Regret(Monitor):
         loss: Any = None,
         constraint: ConvexSet | None = None,
         *,
+        intercept: bool | None = None,
         growth: float = 2.0,
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -111,6 +117,7 @@ class Regret(Monitor):
             losses.check_loss(loss)
         self.loss = loss
         self.constraint = constraint
+        self.intercept = intercept
         self.growth = growth
         self.tol = tol
         self.max_iter = max_iter
@@ -124,6 +131,7 @@ class Regret(Monitor):
         self._folded_loss = 0.0  # of the plays whose samples became sums
         self._features: dict[Any, int] = {}  # of samples that come as dicts, or whose features change their positions
         self._objective: tuple[Any, ConvexSet] | None = None
+        self._has_intercept = False
         self._best: Bracket | None = None
         self._result: dict[str, Any] = dict.fromkeys(
             ("regret_lo", "regret_hi", "regret_average_lo", "regret_average_hi", "regret_at")
@@ -168,6 +176,7 @@ class Regret(Monitor):
             _loaded.fail(self, "_objective", "a loss and a set", self._objective)
         loss, constraint = self._objective
         losses.check_loss(loss)
+        _loaded.choice(self, "_has_intercept", (False, True) if self.intercept is None else (bool(self.intercept),))
         _loaded.require(self, "_objective", isinstance(constraint, ConvexSet), "a set")
         _loaded.require(self, "_objective", not isinstance(loss, MultiClassLoss), "a loss of one score")
         given = (self.loss is None or self.loss is loss) and (self.constraint is None or self.constraint == constraint)
@@ -196,6 +205,13 @@ class Regret(Monitor):
                 "Regret compares with the best fixed point of a set, and the model has no constraint: give one to "
                 "either, such as Regret(constraint=sets.L1Ball(100.0))"
             )
+        loss = getattr(estimator, "fitted_loss", None) if self.loss is None else self.loss
+        wants = getattr(estimator, "intercept", False) if self.intercept is None else self.intercept
+        if wants and losses.is_known(loss) and not has_best_intercept(losses.vector_loss(loss)[1]):
+            raise MonitorError(
+                f"Regret compares with the best fixed point, and {loss} falls without end as an intercept grows: give "
+                "the model or the monitor intercept=False"
+            )
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         estimator = final_estimator(model)
@@ -203,8 +219,9 @@ class Regret(Monitor):
         if not self._complete:
             return
         if sample is not None:
-            self.check_model(estimator)
-            self._choose(estimator.fitted_loss, estimator.constraint)
+            if self._objective is None:
+                self.check_model(estimator)
+            self._choose(estimator.fitted_loss, estimator.constraint, getattr(estimator, "intercept", False))
             names = getattr(estimator, "last_names", None)
             self._d = max(self._d, int(sample.n_features) if names is None else self._known(names))
             indices = sample.indices if names is None else [self._features[name] for name in names]
@@ -212,7 +229,7 @@ class Regret(Monitor):
         elif hasattr(estimator, "last_sample") or y_true is None or y_pred is None:
             return
         else:
-            self._choose(None, None)
+            self._choose(None, None, False)
             self._append_dict(x, y_true, y_pred)
         self._n += 1
         if self._rows.nnz >= _FOLD or self._rows.nnz >= self.max_values:
@@ -222,8 +239,8 @@ class Regret(Monitor):
             while self._next <= self._n:
                 self._next = math.ceil(self._next * self.growth)
 
-    def _choose(self, loss: Any, constraint: ConvexSet | None) -> None:
-        """Choose the loss and the set at the first sample."""
+    def _choose(self, loss: Any, constraint: ConvexSet | None, intercept: bool) -> None:
+        """Choose the loss, the set and whether there is an intercept, at the first sample."""
         if self._objective is None:
             loss = loss if self.loss is None else self.loss
             constraint = constraint if self.constraint is None else self.constraint
@@ -231,6 +248,7 @@ class Regret(Monitor):
                 raise TypeError("Regret needs a loss and a constraint where the model has none")
             if isinstance(loss, MultiClassLoss):
                 raise TypeError(f"Regret compares models of one score a sample; {loss} has one for each class")
+            self._has_intercept = bool(intercept if self.intercept is None else self.intercept)
             self._objective = loss, constraint
 
     def _append_dict(self, x: dict | None, y_true: Any, y_pred: Any) -> None:
@@ -306,11 +324,13 @@ class Regret(Monitor):
             "x0": self._start(constraint, d),
         }
         if self._sums is None:
-            best = best_fixed_point(self._rows.matrix(d), self._rows.y, loss=loss, **search)
+            rows, y = self._rows.matrix(d), self._rows.y
+            best = best_fixed_point(rows, y, loss=loss, intercept=self._has_intercept, **search)
         else:
             sums = self._sums.copy()
             sums.add(self._rows, d)
-            best = best_fixed_point_quadratic(*sums.mean(self._n), **search)
+            best = best_fixed_point_quadratic(*sums.mean(self._n, self._has_intercept), **search)
+            best = sums.completed(best, self._n, constraint) if self._has_intercept else best
         played = self._folded_loss + self._kept_loss()
         self._best = best
         lo, hi = played - self._n * best.upper, played - self._n * best.lower
@@ -358,15 +378,19 @@ class _Sums:
         self.XX = np.zeros((0, 0))
         self.Xy = np.zeros(0)
         self.yy = 0.0
+        self.X = np.zeros(0)
+        self.y = 0.0
 
     def add(self, rows: Samples, d: int) -> None:
         if d > self.Xy.size:
             more = d - self.Xy.size
-            self.XX, self.Xy = np.pad(self.XX, (0, more)), np.pad(self.Xy, (0, more))
+            self.XX, self.Xy, self.X = (np.pad(array, (0, more)) for array in (self.XX, self.Xy, self.X))
         X = rows.matrix(d)
         self.XX += (X.T @ X).toarray()
         self.Xy += X.T @ rows.y
         self.yy += float(rows.y @ rows.y)
+        self.X += X.sum(axis=0)
+        self.y += float(rows.y.sum())
 
     def check_loaded(self) -> int:
         """How many features the sums are of, where they are sums at all."""
@@ -377,6 +401,9 @@ class _Sums:
         _loaded.require(self, "XX", is_symmetric, "a symmetric matrix")
         rows, cols = np.tril_indices(size)
         _loaded.positive_semidefinite(self, "XX", products[rows, cols], size, _ROUNDING)
+        sums = _loaded.array(self, "X", np.float64, (size,))
+        _loaded.require(self, "X", bool(np.isfinite(sums).all()), "finite numbers")
+        _loaded.real(self, "y")
         most = (1.0 + 1e-6) * np.sqrt(np.abs(np.diag(products))) * math.sqrt(_loaded.real(self, "yy", 0.0))
         _loaded.require(self, "Xy", (np.abs(self.Xy) <= most).all(), "products that the squares allow")
         return size
@@ -384,11 +411,23 @@ class _Sums:
     def copy(self) -> _Sums:
         copy = _Sums()
         copy.XX, copy.Xy, copy.yy = self.XX.copy(), self.Xy.copy(), self.yy
+        copy.X, copy.y = self.X.copy(), self.y
         return copy
 
-    def mean(self, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """The mean squared error as a quadratic function."""
-        return 2.0 / n * self.XX, 2.0 / n * self.Xy, self.yy / n
+    def mean(self, n: int, centred: bool) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """The mean squared error as a quadratic function, with the best intercept at each point where it is centred."""
+        if not centred:
+            return 2.0 / n * self.XX, 2.0 / n * self.Xy, self.yy / n
+        XX, Xy = self.XX - np.outer(self.X, self.X) / n, self.Xy - self.X * (self.y / n)
+        return 2.0 / n * XX, 2.0 / n * Xy, self.yy / n - (self.y / n) ** 2
+
+    def completed(self, best: Bracket, n: int, constraint: ConvexSet) -> Bracket:
+        """A bracket from centred sums, with its intercept, and wider by what has cancelled in them."""
+        mean = self.X / n
+        reach = max(abs(constraint.lmo(side).dot(side)) for side in (mean, -mean))
+        lost = 8.0 * float(np.finfo(float).eps) * (self.yy / n + reach * reach)
+        lower, upper = best.lower - lost, best.upper + lost
+        return best._replace(lower=lower, upper=upper, gap=upper - lower, intercept=self.y / n - float(mean @ best.x))
 
 
 def _is_number(value: Any) -> bool:

@@ -9,9 +9,10 @@ from river import preprocessing
 
 from fwonline import cluster, covariance, datasets, losses, monitors, optim, reco, sets
 from fwonline.checkpoint import codec
-from fwonline.exceptions import CheckpointError
+from fwonline.exceptions import CheckpointError, MonitorError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
 from fwonline.monitors import gap as gap_module
+from fwonline.monitors import regret
 from fwonline.optim.hindsight import best_fixed_point
 
 CASES = {
@@ -224,3 +225,34 @@ def test_where_features_change_their_positions_no_samples_are_kept():
     assert monitor._window is None
     assert monitor.get()["gap_upper"] is None
     assert monitor.get()["gap_estimate"] is not None
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+@pytest.mark.parametrize("n", [200, 3000])
+def test_regret_against_points_with_an_intercept(kind, n, monkeypatch):
+    monkeypatch.setattr(regret, "_FOLD", 4096)  # the longer stream becomes sums of products, where it may
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)) + 1.0
+    z = X @ [1.0, -0.5, 0.0, 0.0] + 3.0 + 0.1 * rng.normal(size=n)
+    y = z if kind == "regression" else z > 3.0
+    make = FWRegressor if kind == "regression" else FWClassifier
+    model, monitor = make(sets.L1Ball(2.0), seed=0), monitors.Regret()
+    for x, target in zip(X.tolist(), y.tolist(), strict=True):
+        model.learn_one(dict(enumerate(x)), target)
+        monitor.update(model=model)
+    result = codec.loads(codec.dumps(monitor)).evaluate(tol=1e-4, max_iter=5000)
+    value, _ = losses.vector_loss(model.fitted_loss)
+    best = best_fixed_point(X, y, loss=model.fitted_loss, constraint=sets.L1Ball(2.0), intercept=True, tol=1e-6)
+    assert result["regret_lo"] <= model.cumulative_loss - n * best.lower
+    assert result["regret_hi"] >= model.cumulative_loss - n * best.upper
+    assert result["regret_hi"] - result["regret_lo"] <= 1e-3 * n * best.upper
+    assert value(y.astype(float), X @ best.x + best.intercept).mean() == pytest.approx(best.upper, rel=1e-6)
+    assert monitor.evaluate(tol=1e-4)["regret_hi"] > 0.0
+    assert monitor.best.intercept == pytest.approx(best.intercept, rel=0.05)
+
+
+def test_an_intercept_that_the_loss_cannot_have_is_refused():
+    model = FWRegressor(sets.ProbabilitySimplex(), optim.OFW(), loss=losses.NegativeLogReturn())
+    with pytest.raises(MonitorError, match="falls without end as an intercept grows: give the model or the monitor"):
+        monitors.Regret().check_model(model)
+    monitors.Regret(intercept=False).check_model(model)

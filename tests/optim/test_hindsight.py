@@ -346,3 +346,66 @@ def test_a_quadratic_in_an_l2_ball_is_minimised_by_its_eigenvectors():
         g = H @ w - b
         assert np.linalg.norm(w) <= radius * (1.0 + 1e-12)
         assert g @ w + radius * np.linalg.norm(g) <= 1e-9 * (1.0 + abs(b @ w))  # its Frank-Wolfe gap
+
+
+class TestIntercept:
+    @pytest.mark.parametrize("constraint", [sets.L1Ball(1.5), sets.L2Ball(1.5), sets.ProbabilitySimplex(1.5)], ids=str)
+    @pytest.mark.parametrize(
+        "loss", [*SMOOTH[:3], *SMOOTH_BINARY, *KINKED, *KINKED_BINARY], ids=lambda f: type(f).__name__
+    )
+    @pytest.mark.parametrize("is_sparse", [False, True])
+    def test_true_and_narrow_bounds(self, constraint, loss, is_sparse):
+        X, y = problem(loss)
+        X = X + 2.0
+        if is_sparse:
+            X = scipy.sparse.csr_array(X * (np.random.default_rng(1).random(X.shape) < 0.2))
+        best = best_fixed_point(X, y, loss=loss, constraint=constraint, tol=1e-4, intercept=True)
+        value = losses.vector_loss(loss)[0]
+        assert best.lower <= best.upper <= best.lower + 2e-3 * max(abs(best.upper), 0.05)
+        assert value(y, X @ best.x + best.intercept).mean() <= best.upper + 1e-9 * (1.0 + abs(best.upper))
+        assert constraint.contains(best.x)
+        rng = np.random.default_rng(2)
+        for w in feasible(constraint, X.shape[1], rng, 10):
+            for b in best.intercept + rng.normal(size=20):
+                assert value(y, X @ w + b).mean() >= best.lower - 1e-12
+        assert best.upper <= best_fixed_point(X, y, loss=loss, constraint=constraint, tol=1e-4).upper * (1.0 + 1e-4)
+
+    @pytest.mark.parametrize("loss", [optim.losses.Squared(), optim.losses.Log()], ids=lambda f: type(f).__name__)
+    def test_an_independent_solver(self, loss):
+        X, y = problem(loss)
+        value = losses.vector_loss(loss)[0]
+        best = best_fixed_point(X + 3.0, y, loss=loss, constraint=sets.L1Ball(1.0), tol=1e-7, intercept=True)
+
+        def objective(v):  # w = p - q, and the intercept
+            return value(y, (X + 3.0) @ (v[:5] - v[5:10]) + v[10]).mean()
+
+        inside = {"type": "ineq", "fun": lambda v: 1.0 - v[:10].sum()}
+        bounds = [(0, None)] * 10 + [(None, None)]
+        found = scipy.optimize.minimize(
+            objective, np.zeros(11), bounds=bounds, constraints=[inside], method="SLSQP", options={"ftol": 1e-12}
+        )
+        assert best.lower - 1e-9 <= found.fun
+        assert best.upper == pytest.approx(found.fun, rel=1e-5)
+
+    def test_features_far_from_0(self):
+        X, y = problem(optim.losses.Squared())
+        near, far = (
+            best_fixed_point(X + by, y + by, loss=optim.losses.Squared(), constraint=sets.L1Ball(1.0), intercept=True)
+            for by in (0.0, 1e6)
+        )
+        assert far.upper == pytest.approx(near.upper, rel=1e-4)
+        assert far.gap <= 1e-3 * far.upper
+
+    def test_labels_of_one_class(self):
+        X, _ = problem(optim.losses.Log())
+        best = best_fixed_point(
+            X, np.ones(len(X)), loss=optim.losses.Log(), constraint=sets.L1Ball(1.0), intercept=True
+        )
+        assert 0.0 <= best.upper < 1e-9
+
+    def test_a_loss_without_a_best_intercept(self):
+        X, y = problem(losses.NegativeLogReturn())
+        with pytest.raises(ValueError, match="the loss falls without end"):
+            best_fixed_point(
+                X, y, loss=losses.NegativeLogReturn(), constraint=sets.ProbabilitySimplex(), intercept=True
+            )

@@ -95,9 +95,14 @@ class SmoothedSum:
 
     def curvature(self, z: Array) -> Array:
         """X' f'' X, with the slope's change over a short way for f''."""
+        return self._of_bend(self.p * self._bend(z))
+
+    def _bend(self, z: Array) -> Array:
         h = np.maximum(1e-4 * (1.0 + np.abs(z)), 0.5 * self.mu)
-        bend = np.maximum(self._contact(z + h)[0] - self._contact(z - h)[0], 0.0) / (2.0 * h)
-        H = self.data.gram(self.p * bend)[0]
+        return np.maximum(self._contact(z + h)[0] - self._contact(z - h)[0], 0.0) / (2.0 * h)
+
+    def _of_bend(self, bend: Array) -> Array:
+        H = self.data.gram(bend)[0]
         H = 0.5 * (H + H.T)
         # Where no sample bends, as between the kinks, a step must not be without bounds.
         H[np.diag_indices(len(H))] *= 1.0 + 1e-9
