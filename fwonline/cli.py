@@ -17,6 +17,7 @@ from typing import Any
 
 import fwonline
 from fwonline._cli import FolderError
+from fwonline._install import how_to_install
 from fwonline.exceptions import DefinitionError, SampleError, TooManyRejectedError
 
 __all__ = ["main"]
@@ -72,7 +73,7 @@ def _message(error: Exception) -> str:
     if isinstance(error, TooManyRejectedError):
         return f"{text}\n(max_rejected_share under [run] sets the share; 1.0 lets a run go on whatever is rejected)"
     if isinstance(error, ImportError) and error.name == "matplotlib":
-        return "drawing needs matplotlib: pip install 'fwonline[viz]'"
+        return f"drawing needs matplotlib: {how_to_install('viz')}"
     if isinstance(error, OSError) or type(error).__module__.startswith("fwonline."):
         return text
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))

@@ -11,6 +11,7 @@ from river import optim as river_optim
 from scipy import special
 
 from fwonline import linear_model, losses, optim, sets
+from fwonline._install import how_to_install
 from fwonline.compat._objectives import ScalarObjective, SoftmaxObjective, distinct
 from fwonline.optim.problem.partial_oracle import is_polytope
 
@@ -22,7 +23,7 @@ try:
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
     raise ImportError(
-        "fwonline.compat.sklearn needs scikit-learn 1.6 or later: pip install 'fwonline[sklearn]'", name="sklearn"
+        f"fwonline.compat.sklearn needs scikit-learn 1.6 or later: {how_to_install('sklearn')}", name="sklearn"
     ) from error
 
 if typing.TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fwonline._install import how_to_install
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
 from fwonline.stream.records import RecordLayout
@@ -76,7 +77,7 @@ class ParquetSource(Source):
         try:
             from pyarrow import ArrowException, parquet
         except ImportError:
-            raise SourceError(f"{self.name}: reading Parquet needs pyarrow: pip install 'fwonline[parquet]'") from None
+            raise SourceError(f"{self.name}: reading Parquet needs pyarrow: {how_to_install('parquet')}") from None
         try:
             with parquet.ParquetFile(self.path) as file:
                 yield from self._samples(file)

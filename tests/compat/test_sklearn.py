@@ -253,4 +253,5 @@ def test_without_scikit_learn_the_extra_is_named():
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, timeout=120
     )
-    assert "needs scikit-learn 1.6 or later: pip install 'fwonline[sklearn]'" in done.stdout
+    assert "needs scikit-learn 1.6 or later: " in done.stdout
+    assert "[sklearn]'" in done.stdout

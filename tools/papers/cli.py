@@ -46,6 +46,6 @@ def main(arguments: list[str] | None = None) -> int:
             for path in figure.draw(chosen.output / name, chosen.quick):
                 print(f"wrote {path}")
         except ImportError as error:
-            print(f"{error}; figures need matplotlib: pip install 'fwonline[viz]'", file=sys.stderr)
+            print(f"{error}; figures need matplotlib: pip install '.[viz]'", file=sys.stderr)
             return 1
     return 0

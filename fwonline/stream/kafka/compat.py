@@ -15,6 +15,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from fwonline._install import how_to_install
 from fwonline.exceptions import SourceError
 from fwonline.stream.kafka.record_batch import read_records
 
@@ -43,7 +44,7 @@ def kafka_python() -> Any:
 
     Raises SourceError when kafka-python is not installed, or is a version whose internals this package does not know.
     """
-    install = 'pip install "fwonline[kafka]"'
+    install = how_to_install("kafka")
     try:
         import kafka
     except ImportError as error:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fwonline._install import how_to_install
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.kafka.client import Client, Failures
@@ -223,7 +224,7 @@ class KafkaReader:
         if isinstance(error, errors.AuthorizationError):
             return SourceError(f"{self.name}: not allowed: {self.client.hide(error)}")
         if isinstance(error, errors.UnsupportedCodecError):
-            return SourceError(f'{self.name}: {error}: pip install "fwonline[kafka]" brings every codec')
+            return SourceError(f"{self.name}: {error}: {how_to_install('kafka')} brings every codec")
         return None
 
     def _ask(self, question: Callable[..., dict], partitions: list[Any], deadline: float) -> dict[Any, int]:
