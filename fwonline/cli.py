@@ -154,13 +154,9 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    import textwrap
+    from fwonline._cli import listing
 
-    from fwonline.definition import classes
-
-    for module, names in classes.listing().items():
-        print(module)
-        print(textwrap.fill(", ".join(names), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+    print("\n".join(listing.everything() if options.name is None else listing.one(options.name)))
 
 
 def _positive(text: str) -> int:
@@ -224,7 +220,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run folder, such as runs/phishing")
     report.add_argument("--output", type=_figure, metavar="FILE", help=".png, .svg or .pdf (default: RUN/report.png)")
-    command("list", _list, "list the classes that a definition may name")
+    listed = command(
+        *("list", _list, "list the classes that a definition may name, or the parameters of one"),
+        "List the classes that a definition may name, those of a module, or the parameters of a class.",
+    )
+    listed.add_argument("name", nargs="?", metavar="NAME", help="a class, such as CSVSource, or a module, such as sets")
     return parser
 
 
