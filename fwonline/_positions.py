@@ -18,10 +18,10 @@ if typing.TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Positions", "missing", "positions_of", "put", "rank_of", "ranks_of"]
+__all__ = ["Positions", "arranged", "missing", "positions_of", "put", "rank_of"]
 
-# Names that are ranked one by one as quickly as together.
-FEW = 6
+# Names that are ranked one by one as quickly as together, and those that numpy puts in order sooner.
+FEW, MANY = 6, 300
 
 
 def rank_of(key: Hashable) -> int:
@@ -38,19 +38,28 @@ def rank_of(key: Hashable) -> int:
     return zlib.crc32(name) << 31 | zlib.adler32(name) >> 1
 
 
-def ranks_of(names: list[typing.Any]) -> NDArray[np.int64]:
-    """`rank_of` of each name; a SampleError for one that is not equal to itself."""
-    ranks = np.empty(len(names), np.int64)
+def arranged(names: list[typing.Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ranks of names in ascending order, and the place of each one's name in the list.
+
+    Raises
+    ------
+    SampleError
+        For a name that is not equal to itself.
+    """
+    n = len(names)
+    ranks, order = np.empty((2, n), np.int64)
     try:
         # Texts alone can be joined; a zero within one is found below.
-        text = "\0".join(names).encode("utf-8", "surrogatepass") if len(names) > FEW else b""
+        text = "\0".join(names).encode("utf-8", "surrogatepass") if FEW < n <= MANY else b""
     except TypeError:
         text = b""
-    if not (text and _rank(None, np.frombuffer(text, np.uint8), _TABLE, ranks)):
-        if strange := [name for name in names if name != name]:  # noqa: PLR0124  NaN, which no later one would equal
-            raise SampleError(f"a feature is named {strange[0]!r}; expected a name that is equal to itself")
-        ranks[:] = [rank_of(name) for name in names]
-    return ranks
+    if text and _rank(None, np.frombuffer(text, np.uint8), _TABLE, ranks, order):
+        return ranks, order
+    if strange := [name for name in names if name != name]:  # noqa: PLR0124  NaN, which no later one would equal
+        raise SampleError(f"a feature is named {strange[0]!r}; expected a name that is equal to itself")
+    ranks[:] = [rank_of(name) for name in names]
+    order = ranks.argsort(kind="stable")
+    return ranks[order], order
 
 
 def _crc_table() -> NDArray[np.uint32]:
@@ -65,8 +74,8 @@ _TABLE = _crc_table()
 
 
 @jit
-def _rank_text(text, table, ranks):
-    """Ranks of names that stand in one text with a zero between two; whether they are as many as that."""
+def _rank_text(text, table, ranks, order):
+    """Ranks, in order, of names that stand in a text with a zero between two; whether they are as many as that."""
     at = 0
     for i in range(ranks.size):
         crc, a, b = np.uint32(0xFFFFFFFF), np.int64(1), np.int64(0)
@@ -78,8 +87,13 @@ def _rank_text(text, table, ranks):
             b += a
             b -= 65521 if b >= 65521 else 0
             at += 1
-        ranks[i] = (np.int64(crc ^ np.uint32(0xFFFFFFFF)) << 31) | (((b << 16) | a) >> 1)
         at += 1
+        rank = (np.int64(crc ^ np.uint32(0xFFFFFFFF)) << 31) | (((b << 16) | a) >> 1)
+        k = i
+        while k > 0 and ranks[k - 1] > rank:
+            ranks[k], order[k] = ranks[k - 1], order[k - 1]
+            k -= 1
+        ranks[k], order[k] = rank, i
     return at == text.size + 1
 
 
@@ -170,7 +184,7 @@ def positions_of(names: list[typing.Any]) -> dict[typing.Any, int]:
 def missing(positions: dict[typing.Any, int], names: Iterable[typing.Any]) -> list[typing.Any]:
     """The names that have no position, in their order."""
     if type(positions) is dict:
-        return [name for name in names if name not in positions]
+        return list(itertools.filterfalse(positions.__contains__, names))
     assert isinstance(positions, Positions)
     return positions.missing(names)
 
@@ -182,5 +196,6 @@ def put(positions: dict[typing.Any, int], names: list[typing.Any], first: int) -
     if isinstance(positions, Positions):
         positions.put(names, first)
     else:
-        positions.update(zip(names, range(first, first + len(names)), strict=True))
+        for position, name in enumerate(names, first):
+            positions[name] = position
     return positions

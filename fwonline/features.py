@@ -13,7 +13,7 @@ import numpy as np
 
 from fwonline import _loaded
 from fwonline._kernels import layout
-from fwonline._positions import missing, positions_of, put, rank_of, ranks_of
+from fwonline._positions import arranged, missing, positions_of, put, rank_of
 from fwonline.exceptions import SampleError
 
 if typing.TYPE_CHECKING:
@@ -158,14 +158,16 @@ class FeatureIndex:
                         f"brings {name!r}"
                     )
             names = range(len(self), size)
-        names = list(names)
-        ranks = ranks_of(names)
-        order = ranks.argsort(kind="stable")
-        self.new_ranks, self.awaits_commit = ranks[order], True
-        new, first = [names[k] for k in order.tolist()], len(self.names)
+        return self._place(list(names))[0]
+
+    def _place(self, names: list[typing.Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give positions to new names in the order of their ranks; return the ranks and that order."""
+        (ranks, order), first = arranged(names), len(self.names)
+        self.new_ranks, self.awaits_commit = ranks, True
+        new = [names[k] for k in order.tolist()]
         self.names.extend(new)
         self.positions = put(self.positions, new, first)
-        return self.new_ranks
+        return ranks, order
 
     def commit(self) -> None:
         """Keep the features that are new."""
@@ -214,13 +216,11 @@ class FeatureIndex:
         same_first = first == self._first
         if not (same_first and self._keys == tuple(x)):
             self._forget_buffer()
-            # After a sample that brought new names the next one is likely to bring more.
-            self._grows = self._grows and self._add_missing(x)
             try:
-                positions = self._find(x)
+                # After a sample that brought new names the next one is likely to bring more.
+                positions = self._find_or_add(x) if self._grows else self._find(x)
             except KeyError:
-                self._grows = self._add_missing(x)
-                positions = self._find(x)
+                positions = self._find_or_add(x)
             self._pack_positions(buffers.idx_bytes, 0, *positions)
             self._first = first
             if same_first:
@@ -234,11 +234,18 @@ class FeatureIndex:
         self._forget_buffer()
         self._pack_values, self._pack_positions = _packers(n)
 
-    def _add_missing(self, x: dict) -> bool:
-        """Give positions to the new features of a sample; whether there were any."""
-        if new := missing(self.positions, x):
+    def _find_or_add(self, x: dict) -> typing.Sequence[int]:
+        """Positions of the features of a sample, the new ones added."""
+        new, first = missing(self.positions, x), len(self.names)
+        self._grows = bool(new)
+        if self.dimension is None and len(new) == len(x):
+            order = self._place(new)[1]
+            positions = np.empty_like(order)
+            positions[order] = np.arange(first, first + len(new))
+            return positions.tolist()
+        if new:
             self.add(new)
-        return bool(new)
+        return self._find(x)
 
     def _forget_buffer(self) -> None:
         """What stands in the buffers is no longer the positions of ``_keys``."""

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from fwonline._positions import FEW, ranks_of
+from fwonline._positions import FEW, MANY, arranged
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, rank_of
 
@@ -90,10 +90,22 @@ TEXTS = ["", "word", "n\u00e4me", "\u540d\u524d", "\udcff", *(f"{'long ' * k}{k}
 
 
 @pytest.mark.parametrize(
-    "names", [TEXTS[:FEW], TEXTS, [*TEXTS, "with \0"], [*TEXTS, 3], [*range(-30, 30)], ["a", b""] * 9]
+    "names",
+    [
+        TEXTS[:FEW],
+        TEXTS,
+        [*TEXTS, "with \0"],
+        [*TEXTS, 3],
+        [*range(-30, 30)],
+        ["a", b""] * 9,
+        [*map(str, range(MANY + 1))],
+    ],
 )
 def test_names_rank_the_same_together_and_one_by_one(names):
-    assert ranks_of(names).tolist() == [rank_of(name) for name in names]
+    ranks, order = arranged(names)
+    expected = [rank_of(name) for name in names]
+    assert order.tolist() == sorted(range(len(names)), key=expected.__getitem__)
+    assert ranks.tolist() == [expected[k] for k in order]
 
 
 def test_positions_depend_on_no_order_of_keys_however_many_are_new():

@@ -226,7 +226,8 @@ class FWLinear(Readings, abc.ABC):
             n = features.load(x, run)
             if features.new_ranks is not None:
                 run.grow(features.new_ranks)
-                run.s.crowded = int(features.is_crowded)
+                if features.is_crowded:
+                    run.s.crowded = 1
             status = run.learn_buffered(n, target)
             if status == layout.NEED_NAMES:
                 n = self._make_room(n)

@@ -26,6 +26,8 @@ OURS: dict[str, Callable[[], typing.Any]] = {
     "OneSampleFW": lambda: linear_model.FWClassifier(sets.L1Ball(100.0), optim.OneSampleFW(), intercept=True),
     "SFW(1000)": lambda: linear_model.FWClassifier(sets.L1Ball(100.0), optim.SFW(memory=1000), intercept=True),
 }
+# New words of a sample.
+NEW = 75
 PLAIN, L1 = "river LogisticRegression()", "river LogisticRegression(l1=1e-4)"
 RIVER: dict[str, Callable[[], typing.Any]] = {
     PLAIN: river_linear.LogisticRegression,
@@ -47,6 +49,9 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     for name, samples, plain, l1 in cases:
         yield from _case(f"learn_one, {name}", samples, repeats, {PLAIN: plain, L1: l1}, passes=1)
     yield from _case(f"learn_one, {sparse_name}, features new", cases[0][1], repeats, {PLAIN: None, L1: None}, passes=0)
+    unseen = f"{NEW} words a sample that none had before"
+    cases.append((unseen, _unseen(size), 1.0, 1.0))
+    yield from _case(f"learn_one, {unseen}", cases[-1][1], repeats, {PLAIN: None, L1: None}, passes=0)
     yield Table(
         "learn_one: setting",
         ("case", "samples", "repeats"),
@@ -54,7 +59,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         (
             f"sparse: {documents.name}, keys are strings; dense: standard normal, seed 0",
             "a fresh model a turn, which has seen the samples once before it is timed on them again; "
-            "'features new': timed on the first sight of them",
+            "'features new', 'none had before': timed on the first sight of them",
             "l1 ball of 100, log loss; models of both libraries learn an intercept; "
             "times are those of a sample, the calls in a loop",
         ),
@@ -109,6 +114,11 @@ def _documents(documents: data.Data, size: int) -> Samples:
         )
         for i in range(min(size, len(y)))
     ]
+
+
+def _unseen(size: int) -> Samples:
+    values = np.abs(np.random.default_rng(0).normal(size=(size, NEW))).tolist()
+    return [({f"word {i * NEW + j}": v for j, v in enumerate(row)}, i % 3 == 0) for i, row in enumerate(values)]
 
 
 def _dense(size: int, features: int) -> Samples:

@@ -157,10 +157,16 @@ class StochasticPairwiseRun(Run):
         super()._resize(capacity)
         self.mix = self.mix._replace(v=resized(self.mix.v, capacity), listed=resized(self.mix.listed, capacity))
 
+    def _bind(self) -> None:
+        super()._bind()
+        self._alone = None  # bound before it is entered, as one that serves another run never is
+
     def grow(self, ranks: NDArray[np.int64]) -> None:
         d, capacity = self.n_features, self.it.v.size
         if d + len(ranks) <= capacity and self.region.kind <= L2:
-            bound = (self._entered or self._enterable())[0]
+            bound = self._entered[0] if self._entered else self._alone
+            if bound is None:
+                bound = self._alone = self._bound_view()
             _join((len(self.windows), type(bound)), bound, ranks)
             return
         super().grow(ranks)

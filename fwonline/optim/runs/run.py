@@ -179,13 +179,17 @@ class Run(ModelRun):
         super()._bind()
         self._indptr, self._y = self.row.indptr, self.row.y
 
-    def _enterable(self) -> tuple:
-        """The arguments of the compiled step, which stay the same until something grows."""
+    def _bound_view(self) -> typing.Any:
+        """What compiled functions take for all that they work on, until something grows."""
         _, view, key = self.native, self.view, (type(self), *self._form)
         if key not in Run._forms:
             Run._forms[key] = entry.form_of(view), entry.form_of(self.row)
-        forms = Run._forms[key]
-        self._entered = (entry.bind(view, forms[0]), entry.bind(self.row, forms[1]), 0, 1)
+        return entry.bind(view, Run._forms[key][0])
+
+    def _enterable(self) -> tuple:
+        """The arguments of the compiled step, which stay the same until something grows."""
+        bound = self._bound_view()
+        self._entered = (bound, self._bound(self.row), 0, 1)
         self._enter = entry.entry_point(self._learn or self.optimizer._learn, self._entered)
         self._calls_python = self.native.calls_python
         return self._entered
