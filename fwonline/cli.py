@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _message(error: Exception) -> str:
     """An error for the person at the terminal: what happened, and what can be done about it."""
-    text = str(error) or repr(error)
+    text = str(error) or "no reason given"
     if isinstance(error, DefinitionError) and "\n" in text:
         return f"the definition has {text.count(chr(10)) + 1} mistakes\n{text}"
     if isinstance(error, SampleError):

@@ -16,6 +16,7 @@ from river.reco.base import Ranker
 
 from fwonline._pipeline import final_estimator
 from fwonline.definition import classes
+from fwonline.definition.hints import instead_of_class, instead_of_name, reader_of
 from fwonline.definition.permissions import REFERENCE, Permissions, is_secret
 from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError, MonitorError
@@ -294,7 +295,9 @@ class Builder:
             typo = next((key for key in spec if classes.closest(key, ["class"])), None)
             if typo is not None:
                 return self.problem((*path, typo), "unknown key. Did you mean 'class'?")
-            return self.problem(path, "the key 'class' is missing: it names what to build")
+            such = reader_of(spec["path"]) if isinstance(spec.get("path"), str) and path == ("source",) else None
+            such = f', such as class = "{such}"' if such else ""
+            return self.problem(path, f"the key 'class' is missing: it names what to build{such}")
         cls = self.class_named(spec["class"], path, at or (*path, "class"))
         if cls is _BROKEN:
             return cls
@@ -320,7 +323,7 @@ class Builder:
         except ImportError as error:
             return self.problem(at, f"{name} cannot be used here: {error}")
         if cls is None:
-            return self.problem(at, f"no class is called {name!r}.{classes.closest(name)}")
+            return self.problem(at, instead_of_class(name, str(path[0])))
         return cls
 
     def value(self, value: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None = None) -> Any:
@@ -443,9 +446,9 @@ class Builder:
             return cls(*positional, **arguments)
         except Exception as error:  # whatever the constructors of two libraries raise, the file is the cause
             culprit = self.culprit(path, arguments, error)
-            hint = _object_hint(str(culprit[-1]), arguments.get(str(culprit[-1])))
-            what = str(error).removeprefix(f"{cls.__name__}: ")
-            return self.problem(culprit, f"{cls.__name__}: {what}{hint}")
+            meant = instead_of_name(str(culprit[-1]), arguments.get(str(culprit[-1])))
+            what = str(error).removeprefix(f"{cls.__name__}: ") or type(error).__name__
+            return self.problem(culprit, meant or f"{cls.__name__}: {what}")
 
     @staticmethod
     def culprit(path: KeyPath, arguments: dict[str, Any], error: Exception) -> KeyPath:
@@ -460,14 +463,6 @@ def _is_kafka(cls: type) -> bool:
 
 def _is_path(parameter: inspect.Parameter | None) -> bool:
     return parameter is not None and "Path" in str(parameter.annotation)
-
-
-def _object_hint(key: str, value: Any) -> str:
-    """What to write where the name of a class stands in place of an object."""
-    with contextlib.suppress(classes.AmbiguousName, ImportError):
-        if isinstance(value, str) and classes.find(value, hint=key) is not None:
-            return f'. An object is a table: {key} = {{ class = "{value}" }}'
-    return ""
 
 
 def _is_metric(name: str) -> bool:

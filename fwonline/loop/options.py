@@ -39,7 +39,9 @@ class BadSamples:
             raise ValueError(f"on_error must be 'raise', 'skip' or 'dead-letter', found {self.on_error!r}")
         has_sink = self.dead_letter is not None
         if (self.on_error == "dead-letter" and not has_sink) or (self.on_error == "raise" and has_sink):
-            raise ValueError(f"on_error={self.on_error!r} and dead_letter={self.dead_letter!r} do not go together")
+            if not has_sink:
+                raise ValueError("on_error='dead-letter' keeps what is rejected: dead_letter must be a sink or a file")
+            raise ValueError("dead_letter keeps what is rejected, and on_error='raise' rejects nothing: drop one")
         if self.max_rejected_share is not None and not 0 <= self.max_rejected_share <= 1:
             raise ValueError(f"max_rejected_share must be from 0 to 1, found {self.max_rejected_share!r}")
 

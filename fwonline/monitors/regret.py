@@ -200,7 +200,7 @@ class Regret(Monitor):
     def check_model(self, model: Any) -> None:
         super().check_model(model)
         estimator = final_estimator(model)
-        if self.constraint is None and getattr(estimator, "constraint", estimator) is None:
+        if self.constraint is None and getattr(estimator, "constraint", None) is None:
             raise MonitorError(
                 "Regret compares with the best fixed point of a set, and the model has no constraint: give one to "
                 "either, such as Regret(constraint=sets.L1Ball(100.0))"

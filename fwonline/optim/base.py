@@ -77,6 +77,8 @@ class Optimizer(base.Base):
             if value is None and field.default is None:
                 continue
             given[name] = value
+            if name == "schedule" and not isinstance(value, Schedule):
+                raise TypeError(f"schedule must be one of optim.schedules such as schedules.Harmonic(), got {value!r}")
             if name in _COUNTS:
                 check_count(name, value)
             elif name in _POSITIVE:

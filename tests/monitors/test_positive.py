@@ -108,7 +108,7 @@ def test_metrics_without_a_number_are_not_listed(tmp_path, capsys):
     for name in ("ConfusionMatrix", "ClassificationReport"):
         code, said = run(tmp_path, f'"{name}"', capsys)
         assert code == 2
-        assert f"no class is called '{name}'" in said
+        assert f"text.toml:3: monitors[0]: {name} has no number that a run could show; " in said
 
 
 def test_a_third_label_is_told_who_learns_it(tmp_path, capsys):
