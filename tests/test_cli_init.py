@@ -138,11 +138,51 @@ def test_two_labels_of_any_kind_are_measured(here, labels):
 
 
 def test_odd_names_are_quoted(here):
-    names = ['a "b"', "c\nd", "é.f", "#g", "y z"]
+    names = ['a "b"', "c\nd", "class", "#g", "y \x7f\nz"]
     records = [dict(zip(names, [i % 3, f"x{i % 2}\x7f\t", "a=b", f"#{i % 4}", i % 2], strict=True)) for i in range(30)]
+    records[3]["class"] = "c"
     (here / "we:ird.csv").write_text(table(records))
-    assert main(["run", "we:ird.csv", "--target", "y z", "--quiet"]) == 0
-    assert set(written("we-ird")["model"][0]["columns"]) == {'a "b"', "c\nd", "#g"}
+    assert main(["run", "we:ird.csv", "--target", names[-1], "--quiet"]) == 0
+    assert main(["run", "we:ird.csv", "--target", names[-1], "--quiet", "--fresh"]) == 0
+    assert set(written("we-ird")["model"][0]["columns"]) == set(names[:-1])
+
+
+def test_texts_that_read_as_numbers_stay_texts(here):
+    lines = [f"{('inf', '007', 'b')[i % 3]},{('nan?', 'inf')[i % 2]}\n" for i in range(30)]
+    (here / "d.csv").write_text("a,y\n" + "".join(lines) + "b,NA\n")
+    assert main(["run", "d.csv", "--target", "y", "--quiet"]) == 0
+    assert written("d")["source"]["converters"] == {"a": "text", "y": "text"}
+    assert written("d")["source"]["na_values"] == ["NA"]
+    assert summary_of("d")["n_learned"] == 30
+
+
+def test_an_empty_label_of_json_is_a_label(here):
+    lines = [json.dumps({"a": i % 3, "y": ("Yes", "No", "")[i % 3]}) + "\n" for i in range(30)]
+    (here / "d.jsonl").write_text("".join(lines))
+    assert main(["run", "d.jsonl", "--target", "y", "--quiet"]) == 0
+    assert written("d")["model"][-1]["class"] == "FWSoftmax"
+    assert summary_of("d")["n_learned"] == 30
+
+
+def test_numbers_that_json_quotes_are_labels(here):
+    lines = [json.dumps({"a": i % 3, "y": ("1", "2")[i % 2], "tags": 3 if i else [3]}) + "\n" for i in range(30)]
+    (here / "d.jsonl").write_text("".join(lines))
+    assert main(["run", "d.jsonl", "--target", "y", "--quiet"]) == 0
+    assert written("d")["monitors"][0]["positive"] in ("1", "2")
+    assert written("d")["source"]["drop"] == ["tags"]
+    assert summary_of("d")["n_learned"] == 30
+
+
+def test_rows_without_a_target_may_be_many(here):
+    (here / "d.csv").write_text("a,y\n" + "".join(f"{i % 3},{i % 2 if i > 40 else ''}\n" for i in range(60)))
+    assert main(["run", "d.csv", "--target", "y", "--quiet"]) == 0
+    assert summary_of("d")["n_learned"] == 19
+
+
+def test_long_values_are_not_cut(here):
+    (here / "d.csv").write_text("a,y\n" + "".join(f"{i % 3},{10**140 if i % 2 else 7}\n" for i in range(30)))
+    assert main(["init", "d.csv", "--target", "y"]) == 0
+    assert written("d")["monitors"][0]["positive"] == 10**140
 
 
 def test_numbers_with_a_few_words_are_numbers(here):
@@ -187,7 +227,7 @@ def test_many_columns_are_not_listed(here):
         (
             b"a,y\n1,x\n2,z\n",
             ["--target", "y", "--task", "regression"],
-            "d.csv: expected numbers in 'y' for a regression, found x",
+            "d.csv: expected numbers in 'y' for a regression, found 'x'",
         ),
         (
             b"name,y\n" + b"".join(b"n%d,%d\n" % (i, i % 2) for i in range(60)),

@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from fwonline._cli.sample import Stream, first_rows
-from fwonline._cli.survey import Column, as_number, survey
+from fwonline._cli.survey import Column, as_number, reads_as_number, survey, survey_labels
 from fwonline.exceptions import DefinitionError
+from fwonline.stream.records import automatic
 
 __all__ = ["Options", "definition_for", "init"]
 
 # Texts of which one side of two is the one that is looked for.
 _POSITIVE = ("yes", "true", "y", "t", "positive", "pos", "1", "spam", "fraud", "churned", "churn", "bad", "default")
+_OF_TEXT = ("CSVSource", "SVMLightSource")
 _MODELS = {"binary": "FWClassifier", "classes": "FWSoftmax", "regression": "FWRegressor"}
 # Whole numbers of so few values are labels, or a rating: the definition says how to take the other.
 _FEW_LABELS = 10
@@ -74,7 +76,7 @@ def definition_for(where: str, target: str | None) -> tuple[Path, list[str]]:
 
 
 def _command(where: str, target: str | None) -> str:
-    return shlex.join(["fwonline", "init", where, *(["--target", target] if target else [])])
+    return _comment(shlex.join(["fwonline", "init", where, *(["--target", target] if target else [])]))
 
 
 class _Plan:
@@ -89,8 +91,12 @@ class _Plan:
             self.n_unlabelled = sum(row["label"] is None for row in rows)
         else:
             self.columns = survey(rows)
-            answer = self.columns.pop(stream.target)
-            self.labels, self.n_unlabelled = answer.values, answer.n_missing
+            self.answer = self.columns.pop(stream.target)
+            if stream.source == "CSVSource":
+                self.labels, self.n_unlabelled = self.answer.values, self.answer.n_missing
+            else:  # where an empty text is a label, as the model gets it
+                self.labels = survey_labels(row.get(stream.target) for row in rows)
+                self.n_unlabelled = len(rows) - sum(self.labels.values())
         where, target = stream.path or stream.name, stream.target
         if not self.labels:
             raise DefinitionError(f"{where}: expected values in the column {target!r} (--target), found none")
@@ -108,7 +114,8 @@ class _Plan:
         """``"binary"``, ``"classes"`` or ``"regression"``."""
         labels, target = self.labels, self.stream.target
         numbers = [as_number(label) for label in labels]
-        are_numbers = all(number is not None for number in numbers) and not any(isinstance(one, bool) for one in labels)
+        odd = (bool,) if self.stream.source in _OF_TEXT else (bool, str)  # JSON's "7" is a text, a file's 7 is none
+        are_numbers = None not in numbers and not any(isinstance(label, odd) for label in labels)
         if len(labels) == 1:
             only = _text(next(iter(labels)))
             raise DefinitionError(
@@ -117,8 +124,10 @@ class _Plan:
             )
         if asked == "regression":
             if not are_numbers:
-                odd = next(label for label, number in zip(labels, numbers, strict=True) if number is None)
-                raise DefinitionError(f"{where}: expected numbers in {target!r} for a regression, found {_text(odd)}")
+                text = next(
+                    (one for one, number in zip(labels, numbers, strict=True) if number is None), next(iter(labels))
+                )
+                raise DefinitionError(f"{where}: expected numbers in {target!r} for a regression, found {text!r}")
             return "regression"
         if asked is None and are_numbers and len(labels) > 2:
             whole = all(number.is_integer() for number in numbers if number is not None)
@@ -140,8 +149,11 @@ class _Plan:
         if all(isinstance(label, bool) for label in labels) or self.label_kind == "bool":
             return None
         numbers = {as_number(label): label for label in labels}
-        if None not in numbers:
-            return None if set(numbers) in ({0.0, 1.0}, {-1.0, 1.0}) else _plain(max(numbers))  # type: ignore[type-var]
+        if None not in numbers and not (self.stream.source not in _OF_TEXT and isinstance(labels[0], str)):
+            if set(numbers) in ({0.0, 1.0}, {-1.0, 1.0}):
+                return None
+            largest = numbers[max(number for number in numbers if number is not None)]
+            return largest if self.stream.source not in _OF_TEXT else automatic(largest)
         known = [label for label in labels if str(label).strip().lower() in _POSITIVE]
         return known[0] if len(known) == 1 else self.labels.most_common()[-1][0]
 
@@ -152,7 +164,7 @@ class _Plan:
         if self.stream.source == "CSVSource":
             if words == {"true", "false"}:
                 return "bool"
-            if any(as_number(word) is not None for word in words) and not all(as_number(w) is not None for w in words):
+            if any(as_number(label) is None for label in self.labels) and reads_as_number(self.labels):
                 return "text"  # or labels such as 7 would be numbers beside texts
         elif self.stream.source == "SVMLightSource":
             numbers = [as_number(word) for word in words]
@@ -189,11 +201,15 @@ class _Plan:
             "",
             "[run]",
             "seed = 42",
-            *_aligned(
-                [('dead_letter = "rejected.jsonl"', "rows that cannot be learned are kept here, and the run goes on")]
-            ),
+            *_aligned(self._run()),
         ]
         return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    def _run(self) -> list[tuple[str, str]]:
+        pairs = [('dead_letter = "rejected.jsonl"', "rows that cannot be learned are kept here, and the run goes on")]
+        if self.n_unlabelled > 0.3 * len(self.stream.rows):
+            pairs.append(("max_rejected_share = 1.0", "many rows have no target"))
+        return pairs
 
     def _source(self, to: Path) -> Iterator[str]:
         stream = self.stream
@@ -208,7 +224,7 @@ class _Plan:
             remark = self._labels_shown()
             pairs.append((f"target = {_toml(stream.target)}", remark))
         if stream.source == "CSVSource":
-            na = sorted(set().union(*(column.na_texts for column in self.columns.values())))
+            na = sorted(self.answer.na_texts.union(*(column.na_texts for column in self.columns.values())))
             if na:
                 pairs.append((f"na_values = {_toml(na)}", "a missing value, in any column"))
             kinds = {name: "text" for name, column in self.columns.items() if column.as_text}
@@ -259,7 +275,7 @@ class _Plan:
         yield "[[model]]" if self.columns else "[model]"
         name, remark = _MODELS[self.task], "for any number of labels" if self.task == "classes" else "sparse by itself"
         yield from _aligned([(f'class = "{name}"', remark)])
-        yield f'# constraint = {{ class = "L1Ball", radius = {self._radius():g} }}  # the smaller, the sparser'
+        yield f'# constraint = {{ class = "L1Ball", radius = {self._radius():g} }}  # sparser, for many categories'
         if self.task != "regression" and self._are_whole:
             yield "# The labels are whole numbers: FWRegressor, with MAE and R2, learns them as numbers."
         elif self.task == "regression" and len(self.labels) <= _MOST_LABELS and self._are_whole:
@@ -336,11 +352,11 @@ def _aligned(pairs: list[tuple[str, str]]) -> Iterator[str]:
     """Lines of a file, with comments behind them in one column."""
     column = max((len(text) for text, comment in pairs if comment and len(text) <= 50), default=0)
     for text, comment in pairs:
-        if not comment:
-            yield text
-            continue
         line = f"{text:<{column}}  # {_comment(comment)}"
-        yield line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."
+        if not comment or len(text) > _WIDTH - 10:
+            yield text
+        else:
+            yield line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."
 
 
 def _comment(text: str) -> str:
@@ -349,7 +365,3 @@ def _comment(text: str) -> str:
 
 def _text(label: Any) -> str:
     return {True: "true", False: "false"}[label] if isinstance(label, bool) else str(label)
-
-
-def _plain(number: float | None) -> float | int | None:
-    return int(number) if number is not None and number.is_integer() else number

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-__all__ = ["Column", "survey"]
+from fwonline.stream.records import automatic
+
+__all__ = ["Column", "as_number", "reads_as_number", "survey", "survey_labels"]
 
 #: Texts that mean a missing value wherever they stand.
 NA_TEXTS = frozenset({"NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "?"})
@@ -76,8 +78,9 @@ class Column:
     def _judged(self) -> tuple[str, str]:
         values, present = self.values, self.n_present
         words = {str(value).lower() for value in values}
-        if isinstance(first := next(iter(values)), str) and first in ("a dict", "a list"):
-            return "drop", "lists" if first == "a list" else "objects; only flat fields become features"
+        first = next(iter(values))
+        if values.keys() & {"a dict", "a list"}:
+            return "drop", "lists" if "a list" in values else "objects; only flat fields become features"
         if len(values) == 1 and present >= _ENOUGH:
             return "drop", f"{_shown(first)} in every row"
         if all(isinstance(value, bool) for value in values):
@@ -117,6 +120,7 @@ class Column:
 
     def _texts(self, remark: str = "") -> tuple[str, str]:
         values, present = self.values, self.n_present
+        self.as_text = self.as_text or reads_as_number(values)
         many = len(values) > max(_ENOUGH, present // 2)
         words = statistics.mean(len(str(value).split()) for value in values)
         if words >= 4 and len(values) > _ENOUGH:
@@ -156,6 +160,17 @@ def survey(rows: Iterable[dict[str, Any]]) -> dict[str, Column]:
         column.is_ordered = column.name in ordered and n >= _ENOUGH
         column.judge()
     return columns
+
+
+def survey_labels(values: Iterable[Any]) -> Counter[Any]:
+    """How often each label comes, of values that were not read from text."""
+    present = (value for value in values if value is not None and value == value)  # noqa: PLR0124
+    return Counter(f"a {type(value).__name__}" if isinstance(value, (dict, list)) else value for value in present)
+
+
+def reads_as_number(values: Iterable[Any]) -> bool:
+    """Whether a CSV file's reader makes a number of any of these texts: of inf, or of the code 007."""
+    return any(isinstance(value, str) and not isinstance(automatic(value), str) for value in values)
 
 
 def as_number(value: Any) -> float | None:

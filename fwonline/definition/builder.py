@@ -334,7 +334,7 @@ class Builder:
         if holds := classes.holds_estimators(cls, parameter):
             return self.estimators(value, path, cls, parameter, many=holds == "many")
         if isinstance(value, dict):
-            if "class" in value:
+            if "class" in value and not classes.is_table(parameter):
                 return self.object(value, path)
             inner = {key: self.value(item, (*path, key), cls) for key, item in value.items()}
             return _BROKEN if any(item is _BROKEN for item in inner.values()) else inner

@@ -203,6 +203,11 @@ def estimators_of(cls: type, parameter: inspect.Parameter | None) -> tuple[type,
     return tuple(kind for kind in found if inspect.isclass(kind) and kind is not base.Base)
 
 
+def is_table(parameter: inspect.Parameter | None) -> bool:
+    """Whether a parameter is a plain table, in which ``class`` may be a name like any other: that of a column."""
+    return parameter is not None and re.search(r"\b(Mapping|dict)\[", str(parameter.annotation)) is not None
+
+
 def expected_type(parameter: inspect.Parameter, value: Any) -> str:
     """What was expected in place of `value`, in words; empty where `value` fits or no plain type is declared.
 
