@@ -16,7 +16,7 @@ from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model.merging import merged_linear
-from fwonline.linear_model.radius import RadiusWatch, loss_of_zeros
+from fwonline.linear_model.radius import RadiusWatch, loss_of_zeros, watch
 from fwonline.linear_model.readings import Readings
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.stochastic_pairwise import default_optimizer
@@ -170,7 +170,9 @@ class FWLinear(Readings, abc.ABC):
 
     def _is_set_of(self, run: Run) -> bool:
         """Whether a run's points lie in the model's set."""
-        return run.is_free if self.constraint is None else run.constraint is self.constraint
+        if self.constraint is None:
+            return run.is_free and type(run.constraint) is run.optimizer._unbounded
+        return run.constraint is self.constraint
 
     @property
     def _fits_intercept(self) -> bool:
@@ -239,7 +241,7 @@ class FWLinear(Readings, abc.ABC):
                 if features.most is not None:
                     features.saw(run.row.idx[:n], run.row.val[:n], run.s.seen)
             if run.watch is not None:
-                self._watch((target,))
+                watch(self, (target,))
         except BaseException:
             if run.s.seen == seen:
                 self._classes = classes
@@ -248,13 +250,6 @@ class FWLinear(Readings, abc.ABC):
             else:
                 features.commit()
             raise
-
-    def _watch(self, targets: typing.Iterable[float]) -> None:
-        """Let the first samples tell whether the set is far too large."""
-        watch = self._run.watch
-        if watch is not None and watch.note(targets):
-            self._run.watch = None
-            watch.compare(self)
 
     def _loss_of_zeros(self, targets: NDArray[np.float64]) -> float:
         """What a model of zeros loses on these targets."""
@@ -380,7 +375,7 @@ class FWLinear(Readings, abc.ABC):
             if columns is not None:
                 rows = (rows[0], columns[rows[1]], *rows[2:])
             row, status = self._run.learn_rows(Rows.of(*rows), 0, good)
-            self._watch(targets[:row].tolist())
+            watch(self, targets[:row].tolist())
             if self._features.most is not None:
                 end = rows[0][row]
                 when = seen + np.repeat(np.arange(1, row + 1), np.diff(rows[0][: row + 1]))

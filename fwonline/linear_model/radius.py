@@ -13,7 +13,7 @@ from fwonline import losses
 if typing.TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["RadiusWatch", "loss_of_zeros"]
+__all__ = ["RadiusWatch", "loss_of_zeros", "watch"]
 
 SAMPLES = 500  # after which it looks, once
 MARGIN = 10.0  # how many times the loss of a model of zeros is too much
@@ -45,6 +45,14 @@ class RadiusWatch:
                 "no optimizer: the default minds neither, and needs no radius (constraint=None)",
                 stacklevel=5,
             )
+
+
+def watch(model: typing.Any, targets: Iterable[float]) -> None:
+    """Let a model's first samples tell whether its set is far too large."""
+    watching = model._run.watch
+    if watching is not None and watching.note(targets):
+        model._run.watch = None
+        watching.compare(model)
 
 
 def loss_of_zeros(loss: typing.Any, targets: np.ndarray) -> float:

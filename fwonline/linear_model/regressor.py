@@ -44,9 +44,10 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         Features held at most, >= 1; None for no bound. When a sample that is accepted brings more, features make room:
         of those that weigh nothing the ones not seen for longest (an entry of 0 does not count as seen), up to a
         sixteenth of the bound at once, and what was remembered of them goes with them. On sets whose points are dense
-        (balls of norm 2, p and infinity, boxes) the longest unseen of the others follow, weights and all, where that
-        is not enough; without a set, on l1 balls and simplices, what weighs something stays, and a new feature that
-        finds no room is passed over, as if the sample had not named it. Not for sets of a fixed dimension.
+        (balls of norm 2, p and infinity, boxes, and ``ProjectedSGD`` without a set) the longest unseen of the others
+        follow, weights and all, where that is not enough; otherwise (no set, l1 balls, simplices) what weighs something
+        stays, and a new feature that finds no room is passed over, as if the sample had not named it. Not for sets of a
+        fixed dimension.
 
     Notes
     -----

@@ -14,10 +14,10 @@ from fwonline import _loaded, losses, sets
 from fwonline._checks import check_count, check_positive
 from fwonline._kernels import layout
 from fwonline._kernels.state import Rows
+from fwonline.optim import free
 from fwonline.optim.problem.data import as_rows, binary_targets, rows_of
 from fwonline.optim.problem.finite_sum import FiniteSum
 from fwonline.optim.problem.score_loss import ScalarLoss
-from fwonline.optim.runs import free
 from fwonline.optim.runs.model_run import State
 from fwonline.optim.schedules import Harmonic, Schedule
 

@@ -14,6 +14,7 @@ from fwonline.definition import load_definition
 from fwonline.exceptions import CheckpointError, DefinitionError, MonitorError, SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
 from fwonline.loop import EventLoop
+from fwonline.optim.free import RADIUS
 
 KINDS = pytest.mark.parametrize("kind", [FWRegressor, FWClassifier])
 
@@ -176,6 +177,10 @@ def test_files_that_mix_sets_are_refused():
         model.constraint = constraint
         with pytest.raises(CheckpointError, match="one in the model's set"):
             codec.loads(codec.dumps(model))
+    model = FWRegressor(sets.L1Ball(RADIUS), optim.SFW(memory=5), seed=1)
+    model.constraint = None  # with an optimizer that needs one
+    with pytest.raises(CheckpointError, match="one in the model's set"):
+        codec.loads(codec.dumps(model))
     other = taught()[0]
     other._run.s.size = 1e39
     with pytest.raises(CheckpointError, match="size"):

@@ -169,6 +169,7 @@ class ProjectedSGD(Optimizer):
     The projection-based baseline of the papers, :math:`\eta_t = \text{step} \cdot (t + 1)^{-a}` with
     t = 0, 1, ..., and :math:`\nabla f(w_t; \xi_t)` the mean gradient of a mini-batch: what a projection-free learner
     must beat, and what it is without a step size to tune. Its models have no gap: it keeps no estimate of the gradient.
+    Without a set it is plain stochastic gradient descent.
 
     When to use it: as a baseline, or where projections are cheap and sparsity does not matter.
 

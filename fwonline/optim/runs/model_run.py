@@ -13,7 +13,8 @@ from fwonline._kernels import layout
 from fwonline._kernels.entry import LINE
 from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
-from fwonline.optim.runs import checks, free, summary
+from fwonline.optim import free
+from fwonline.optim.runs import checks, summary
 
 if typing.TYPE_CHECKING:
     from collections.abc import Sequence
