@@ -151,7 +151,7 @@ def test_a_card_fits_a_narrow_terminal(runs, monkeypatch, capsys):
         assert "CSVSource, path in.csv, target kind" in out
         assert max(map(len, out.splitlines())) <= columns
     assert "non-zeros  2 of 2 features\n" in out
-    assert "classes    foliage, path\n" in out
+    assert "classes    foliage, path (a weight above 0 is evidence of path)\n" in out
     assert "\x1b" not in out
 
 

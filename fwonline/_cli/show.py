@@ -122,7 +122,9 @@ def _facts(card: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if "rejected" in card:
         yield "rejected", ", ".join(f"{count:,} {reason}" for reason, count in card["rejected"].items())
     if "classes" in card:
-        yield "classes", ", ".join(card["classes"])
+        binary = len(card["classes"]) == 2 and not any("class" in weight for weight in card.get("weights", ()))
+        sign = f" (a weight above 0 is evidence of {card['classes'][1]})" if binary else ""
+        yield "classes", ", ".join(card["classes"]) + sign
     if "non_zeros" in card:
         of = f"{card['features']:,} features" if "features" in card else ""
         if any("class" in weight for weight in card.get("weights", ())):
