@@ -105,6 +105,19 @@ def test_json_lines_from_standard_input_to_a_packed_file(runs, here, capsys, mon
     assert not (here / "out.jsonl.gz.part").exists()
 
 
+def test_a_parquet_file_may_lack_the_target(runs, here, capsys):
+    pytest.importorskip("pyarrow")
+    from pyarrow import Table, parquet
+
+    records = [{key: row[key] for key in ("id", "a", "b")} for row in rows(5)]
+    parquet.write_table(Table.from_pylist(records), here / "new.parquet")
+    assert main(["predict", run_of(runs), "new.parquet"]) == 0
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "key",
+        *(f"r{i}" for i in range(5)),
+    ]
+
+
 def test_svmlight_rows_need_no_label(runs, here, capsys):
     (here / "new.svm").write_text("1:2.0 2:0.5\n1 1:1.0\n")
     assert main(["predict", run_of(runs), "new.svm"]) == 0

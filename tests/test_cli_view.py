@@ -6,7 +6,7 @@ import pytest
 
 from fwonline._cli.view import Output, PlainView, number, told_of_compiling
 from fwonline.loop import EventLoop, Observer
-from fwonline.loop.report import Report, Start
+from fwonline.loop.report import Report, Start, Summary
 
 COUNTS = {"n_predicted": 0, "n_learned": 0, "n_rejected": {}, "n_pending": 0, "n_expired": 0, "n_unmatched": 0}
 
@@ -35,6 +35,14 @@ def test_no_time_is_told_before_a_second_of_real_work(view):
     assert view.time_left(report(300, 40.0)) is None
     view.on_report(report(300, 40.0))
     assert view.time_left(report(500, 42.0)) == pytest.approx(5.0)
+
+
+def test_the_pace_leaves_out_what_was_compiled(view):
+    view.compiling(True)
+    view.compiling(False)
+    view.on_report(report(1, 30.0))
+    summary = Summary(n=1001, elapsed=32.0, rate=1001 / 32, monitors={}, interrupted=False, position=0, **COUNTS)
+    assert view.pace(summary) == pytest.approx(500.0)
 
 
 def test_the_time_left_of_a_file_goes_by_its_bytes():

@@ -22,16 +22,17 @@ from fwonline.definition import classes, read_definition
 from fwonline.exceptions import DefinitionError, SampleError
 from fwonline.loop._calls import FAULTS, calls
 from fwonline.monitors import Metric
-from fwonline.stream import CSVSource, FileSource, JSONLinesSource, Rejected, Sample, SVMLightSource
+from fwonline.stream import CSVSource, JSONLinesSource, ParquetSource, Rejected, Sample, Source, SVMLightSource
 from fwonline.stream.records import RecordLayout
 
 __all__ = ["FORMATS", "predict"]
 
 #: The endings of files, with what reads them.
-FORMATS: dict[str, type[FileSource]] = {
+FORMATS: dict[str, type[Source]] = {
     **dict.fromkeys((".csv", ".tsv"), CSVSource),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), JSONLinesSource),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), SVMLightSource),
+    ".parquet": ParquetSource,
 }
 _MANY = 20  # classes, whose probabilities are not written one by one
 _SHOWN = 5  # samples without a prediction that are told of
@@ -148,7 +149,7 @@ class _Columns(CSVSource):
         super()._set_columns(names)
 
 
-def _source(run: Path, path: str, like: str | None) -> FileSource:
+def _source(run: Path, path: str, like: str | None) -> Source:
     """What reads the file at `path` as the run's own source read its data."""
     definition = RunFolder(run).definition
     spec = read_definition(definition).values.get("source", {}) if definition.is_file() else {}
@@ -166,11 +167,25 @@ def _source(run: Path, path: str, like: str | None) -> FileSource:
         same.setdefault("delimiter", "\t")
     if not isinstance(same.get("key", ""), str):  # a Kafka message's own
         del same["key"]
-    made = _Columns if cls is CSVSource else cls
+    if cls is ParquetSource:
+        _without_missing(path, same)
+    made: Any = _Columns if cls is CSVSource else cls
     return made(path, **{**same, "require_target": False})
 
 
-def _keyed(source: FileSource) -> bool:
+def _without_missing(path: str, roles: dict[str, Any]) -> None:
+    """Take from `roles` the columns that a prediction does without, where a Parquet file lacks them."""
+    with contextlib.suppress(Exception):  # the source itself tells what is wrong with the file
+        from pyarrow import parquet
+
+        names = parquet.read_schema(path).names
+        for role in ("target", "key", "time"):
+            if roles.get(role) not in names:
+                roles.pop(role, None)
+        roles["drop"] = [column for column in roles.get("drop", ()) if column in names]
+
+
+def _keyed(source: Source) -> bool:
     return getattr(getattr(source, "layout", None), "key", None) is not None
 
 

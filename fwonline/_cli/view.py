@@ -144,6 +144,13 @@ class View(Observer):
         """How long the run has gone on without compiling."""
         return 0.0 if self._base is None else report.elapsed - self._base.elapsed
 
+    def pace(self, summary: Summary) -> float:
+        """Items a second of the run, without what it compiled before."""
+        seconds = 0.0 if self._base is None else summary.elapsed - self._base.elapsed
+        if self._base is None or not self.has_compiled or seconds <= 0.0 or summary.n <= self._base.n:
+            return summary.rate
+        return (summary.n - self._base.n) / seconds
+
     def time_left(self, report: Report) -> float | None:
         base, seconds = self._base, self._seconds(report)
         if base is None or seconds < 1.0:  # not a second of real work yet
@@ -200,7 +207,7 @@ class PlainView(View):
 
     def on_end(self, summary: Summary) -> None:
         if self._last is not None:
-            self._print(replace(self._last, rate=summary.rate))
+            self._print(replace(self._last, rate=self.pace(summary)))
 
 
 @contextlib.contextmanager
@@ -267,7 +274,7 @@ class LiveView(View):
         self.state = "stopped" if summary.interrupted else "done"
         self._began = None
         if self.report is not None:
-            self.report = replace(self.report, rate=summary.rate)
+            self.report = replace(self.report, rate=self.pace(summary))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.markup import escape

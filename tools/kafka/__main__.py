@@ -24,7 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     for end in (signal.SIGINT, signal.SIGTERM):
         signal.signal(end, signal.default_int_handler)
     try:
-        print("starting (the first time fetches 45 MB) ...", file=sys.stderr, flush=True)
+        fetches = "" if chosen.mock else " (the first time fetches 45 MB)"
+        print(f"starting{fetches} ...", file=sys.stderr, flush=True)
         with _start(chosen.nodes, mock=chosen.mock) as cluster:
             for topic in chosen.topic:
                 name, _, partitions = topic.partition(":")
