@@ -82,7 +82,7 @@ def _message(error: Exception) -> str:
 
 def _init(options: argparse.Namespace) -> None:
     if options.example is not None:
-        from fwonline._cli.examples import write_example
+        from fwonline._cli.init import write_example
 
         path, *data = write_example(options.example, options.to, force=options.force)
         told = [f"written: {', '.join(map(str, [path, *data]))}"]
@@ -99,8 +99,8 @@ def _init(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from fwonline._cli.init import is_data
     from fwonline._cli.run import Options, run
-    from fwonline._cli.sample import is_data
 
     if options.target is not None or is_data(options.definition):
         from fwonline._cli.init import definition_for

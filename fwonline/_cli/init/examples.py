@@ -14,7 +14,7 @@ __all__ = ["examples", "write_example"]
 def examples() -> dict[str, Path]:
     """Name -> definition."""
     # A wheel holds a copy in the package; in a clone they are in its own folder.
-    inside, beside = Path(__file__).parent / "streams", Path(__file__).parents[2] / "streams"
+    inside, beside = Path(__file__).parents[1] / "streams", Path(__file__).parents[3] / "streams"
     return {path.stem: path for path in sorted((inside if inside.is_dir() else beside).glob("*.toml"))}
 
 

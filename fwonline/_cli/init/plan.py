@@ -1,9 +1,7 @@
-"""``fwonline init``: a definition for a file or a topic, written by a look at its first rows."""
+"""A definition for a stream whose first rows are known: the model, the columns, the metrics, as commented TOML."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import math
 import os
@@ -12,16 +10,15 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwonline._cli.sample import Stream, first_rows
-from fwonline._cli.survey import Column, as_number, reads_as_number, survey, survey_labels
+from fwonline._cli.init.sample import Stream
+from fwonline._cli.init.survey import Column, as_number, reads_as_number, survey, survey_labels
 from fwonline.exceptions import DefinitionError
 from fwonline.stream.records import automatic
 
-__all__ = ["Options", "definition_for", "init"]
+__all__ = ["Plan", "comment"]
 
 # Texts of which one side of two is the one that is looked for.
 _POSITIVE = ("yes", "true", "y", "t", "positive", "pos", "1", "spam", "fraud", "churned", "churn", "bad", "default")
@@ -36,50 +33,7 @@ _LISTED = 60
 _WIDTH = 120
 
 
-@dataclass(frozen=True)
-class Options:
-    """The arguments of the command besides the stream."""
-
-    target: str | None = None
-    to: Path | None = None
-    delimiter: str | None = None
-    task: str | None = None
-    rows: int = 10_000
-    force: bool = False
-
-
-def init(where: str, options: Options) -> tuple[Path, list[str]]:
-    """Write a definition that learns the stream at `where`; return its path, and what to tell of it.
-
-    Raises DefinitionError or SourceError where no definition can be written: the file, what was found and expected.
-    """
-    stream = first_rows(where, options.target, options.rows, options.delimiter)
-    to = options.to or Path(f"{stream.name}.toml")
-    if to.exists() and not options.force:
-        raise DefinitionError(f"{to}: this file is there already; --force writes over it, --to FILE elsewhere")
-    plan = _Plan(stream, options.task)
-    to.write_text(plan.text(to, _command(where, options.target)), encoding="utf-8")
-    return to, [*plan.told(), f"written: {to}"]
-
-
-def definition_for(where: str, target: str | None) -> tuple[Path, list[str]]:
-    """The definition that `init` has written in the working folder for a stream and a target, or now writes; as `init`.
-
-    Raises DefinitionError as `init` does.
-    """
-    command = _command(where, target)
-    for path in Path().glob("*.toml"):
-        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-            if any(line.startswith(f"# Written by `{command}`") for line in itertools.islice(file, 3)):
-                return path, [f"{path}: written before for {where}; it is run as it is"]
-    return init(where, Options(target))
-
-
-def _command(where: str, target: str | None) -> str:
-    return _comment(shlex.join(["fwonline", "init", where, *(["--target", target] if target else [])]))
-
-
-class _Plan:
+class Plan:
     """What is written of a stream: which model, which columns, which metrics."""
 
     def __init__(self, stream: Stream, task: str | None) -> None:
@@ -182,7 +136,7 @@ class _Plan:
         stream, name = self.stream, shlex.quote(str(to))
         run = f"runs/{to.stem}"
         lines = [
-            f"# {_comment(stream.path.name if stream.path else stream.name)}: what is `{_comment(stream.target)}`? "
+            f"# {comment(stream.path.name if stream.path else stream.name)}: what is `{comment(stream.target)}`? "
             "Each row is predicted first, and learned afterwards.",
             f"# Written by `{command}` from the first {len(stream.rows):,} rows. Change what you like.",
             "#",
@@ -246,7 +200,7 @@ class _Plan:
             shown = f"{min(numbers):g} to {max(numbers):g}"
         else:
             total = sum(labels.values())
-            found = [f"{_comment(_text(label))} ({count / total:.0%})" for label, count in labels.most_common(5)]
+            found = [f"{comment(_text(label))} ({count / total:.0%})" for label, count in labels.most_common(5)]
             shown = ", ".join(found) + (f", ... ({len(labels)} labels)" if len(labels) > 5 else "")
         return shown + (f"; {missing:,} rows without one are not learned" if missing else "")
 
@@ -323,7 +277,7 @@ class _Plan:
         yield f"target: {self.stream.target}, {what} -> {_MODELS[self.task]}"
         for column in self.columns.values():
             if column.kind == "drop":
-                yield f"left out: {_comment(str(column.name))}, {column.remark}"
+                yield f"left out: {comment(str(column.name))}, {column.remark}"
         if self.stream.bad:
             yield f"{len(self.stream.bad):,} rows cannot be read, the first: {self.stream.bad[0]}"
 
@@ -350,16 +304,17 @@ def _key(name: Any) -> str:
 
 def _aligned(pairs: list[tuple[str, str]]) -> Iterator[str]:
     """Lines of a file, with comments behind them in one column."""
-    column = max((len(text) for text, comment in pairs if comment and len(text) <= 50), default=0)
-    for text, comment in pairs:
-        line = f"{text:<{column}}  # {_comment(comment)}"
-        if not comment or len(text) > _WIDTH - 10:
+    column = max((len(text) for text, remark in pairs if remark and len(text) <= 50), default=0)
+    for text, remark in pairs:
+        line = f"{text:<{column}}  # {comment(remark)}"
+        if not remark or len(text) > _WIDTH - 10:
             yield text
         else:
             yield line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."
 
 
-def _comment(text: str) -> str:
+def comment(text: str) -> str:
+    """A text on one line of a comment."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", text)
 
 
