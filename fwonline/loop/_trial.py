@@ -35,7 +35,7 @@ def try_sample(model: Any, x: dict, y: Any, odd: Collection[Any], *, is_large: b
             trial.learn(x, y)
             if is_large or odd:
                 small = {name: 1.0 if name in odd else _ordinary(value) for name, value in x.items()}
-                target = _ordinary(y) if is_large else y
+                target = _ordinary(y) if is_large and not trial.learns_labels else y
                 if _Trial(model).can_learn(small, target):
                     trial.learn(small, target)
                     trial.learn(x, y)
@@ -86,6 +86,7 @@ class _Trial:
 
     def __init__(self, model: Any) -> None:
         self._calls = calls(copy.deepcopy(model))
+        self.learns_labels = self._calls.target == "label"
 
     def learn(self, x: dict, y: Any, *, is_predicted: bool = True) -> None:
         before = self._predict(x) if is_predicted else None

@@ -5,7 +5,9 @@ import warnings
 import pytest
 from river import compose, linear_model, preprocessing
 
+from fwonline import sets
 from fwonline.exceptions import SampleError
+from fwonline.linear_model import FWClassifier
 from fwonline.loop import EventLoop
 from fwonline.tables import TableEncoder
 
@@ -24,6 +26,11 @@ def test_what_is_not_the_texts_fault_is_not_put_on_it():
     model = compose.Select("absent") | preprocessing.StandardScaler() | linear_model.LinearRegression()
     with pytest.raises(SampleError, match="the model cannot take it: KeyError"):
         EventLoop([({"age": 3.0, "plan": "basic"}, 1.0)], model).run()
+
+
+def test_labels_that_are_numbers_may_come_with_large_features():
+    samples = [({"a": 1.0}, 7), ({"a": 1e50}, 9), ({"a": 2.0}, 7), ({"a": 1e20}, 9)]
+    assert EventLoop(samples, FWClassifier(sets.L1Ball(2.0))).run().n_learned == 4
 
 
 @pytest.mark.parametrize(
