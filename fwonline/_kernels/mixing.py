@@ -6,8 +6,9 @@ delta_k = z_k - z_0, and alpha and h the loss's derivative and curvature at z, a
     alpha <delta, omega - omega^i> + (h / 2) <delta, omega - omega^i>^2,
 
 and what is minimised is the sum over samples, each weighing 1 - 1/span of the next, plus, for each model but the
-first, SIGNIFICANCE standard errors of its slope and the most that a single sample has added to it: weight leaves the
-first model only where this has been seen to pay more than once. The minimum is taken exactly, by pairwise steps.
+first, SIGNIFICANCE standard errors of its slope and the most that a single sample has added to it, or a share of that:
+weight leaves the first model only where this has been seen to pay more than once. The minimum is taken exactly, by
+pairwise steps.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Mix(typing.NamedTuple):
     omega: np.ndarray
     slopes: np.ndarray  # of the quadratic at omega = 0
     squares: np.ndarray  # of the slopes' standard errors
-    peaks: np.ndarray  # the most that one sample has added to a slope
+    peaks: np.ndarray  # the most that one sample has added to a slope, or a share of it
     curvature: np.ndarray
     lead: np.ndarray  # what each model has lost more than the next one, and the sum of its squares
     spread: np.ndarray
@@ -96,7 +97,7 @@ def balance(mix):
 
 
 @part
-def observe_over(mix, alpha, h, span):
+def observe_over(mix, alpha, h, span, share):
     """A sample's loss, of slope alpha and curvature h at the mixture's prediction, joins the quadratic."""
     count = mix.omega.size
     largest = along = 0.0
@@ -111,7 +112,7 @@ def observe_over(mix, alpha, h, span):
         delta = mix.seen[k].prediction - mix.seen[0].prediction
         mix.slopes[k] = keep * mix.slopes[k] + (alpha - h * along) * delta
         mix.squares[k] = keep * keep * mix.squares[k] + (alpha * delta) * (alpha * delta)
-        mix.peaks[k] = max(keep * mix.peaks[k], abs(alpha * delta))
+        mix.peaks[k] = max(keep * mix.peaks[k], share * abs(alpha * delta))
         for m in range(count):
             other = mix.seen[m].prediction - mix.seen[0].prediction
             mix.curvature[k, m] = keep * mix.curvature[k, m] + h * delta * other
@@ -120,8 +121,8 @@ def observe_over(mix, alpha, h, span):
 
 @part
 def observe(mix, alpha, h):
-    """The same over ``SPAN`` samples."""
-    observe_over(mix, alpha, h, SPAN)
+    """The same over ``SPAN`` samples, peaks counting whole."""
+    observe_over(mix, alpha, h, SPAN, 1.0)
 
 
 @part

@@ -13,9 +13,8 @@ prediction so far, f' and h the loss's derivative and curvature there, and r the
 
 U is how far predictions have to go, and 1 / r the weight that takes them by 1.
 
-In a ball or under a simplex a point that has left comes back to ``1 - BAND`` of the radius, so that it leaves seldom: a
-projection, a few passes over all coordinates, is then rare, and what a sample costs besides is its own entries. On a
-simplex every step leaves the set, and every sample pays for a projection. A box is met entry by entry.
+A box is met entry by entry. A projection onto a ball or a simplex takes a few passes over all d features, so it is made
+every d / ``SPREAD`` samples; in between a point that has left is played scaled back to the radius, which costs nothing.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from fwonline._kernels.layout import GENERIC, L1, L2, LARGEST, LINF, SIMPLEX, UN
 from fwonline._kernels.pairwise import list_coordinate
 from fwonline._kernels.steps import PROJECTION, bounds
 
-# Geometric, in units of U / r.
-STEP_SIZES = (1.0 / 128.0, 1.0 / 32.0, 1.0 / 8.0, 1.0 / 2.0)
-COUNT = len(STEP_SIZES)
-# How far inside the set a projection ends, as a share of the radius.
-BAND = 1.0 / 64.0
-# Samples after which sizes, which follow what changes, are summed anew.
-PERIOD = 1024
+# Geometric, in units of U / r; the learners from number ``IMPLICIT`` on step implicitly.
+STEP_SIZES = (1.0 / 128.0, 1.0 / 32.0, 1.0 / 8.0, 1.0 / 8.0, 1.0 / 2.0)
+COUNT, IMPLICIT = len(STEP_SIZES), 3
+# Bisections that find how far an implicit step goes.
+BISECTIONS = 32
+# Features beyond which a projection is not made at every sample.
+SPREAD = 256
 # What a run keeps: ``points`` and their ``metric`` G_j have a row by feature and a column by learner, ``offsets`` are
 # the learners' intercepts less the best constant, ``bends`` the metric of these, ``sizes`` norms, of the l2 ball
-# squared; ``sums`` and ``lost`` are room to work in. What ``scales`` holds: sums of x_j^2, of their number, of f'^2,
-# of h, and of the samples of these two.
+# squared; ``sums``, ``lost``, ``factors``, ``alphas`` and ``reaches`` are room to work in. What ``scales`` holds:
+# sums of x_j^2, of their number, of f'^2, of h, and of the samples of these two.
 SQUARES, ENTRIES, SLOPES, CURVES, SAMPLES = 0, 1, 2, 3, 4
 
 
@@ -158,8 +157,17 @@ def size_of(kind, w):
 
 
 @part
+def scale_back(own, region):
+    """What each point is played with, ``factors``: 1 within the set, and beyond its radius what leads back to it."""
+    kind, radius = region.kind, region.p
+    for k in range(COUNT):
+        size = math.sqrt(own.sizes[k]) if kind == L2 else own.sizes[k]
+        own.factors[k] = radius / size if kind <= L2 and (size > radius or (kind == SIMPLEX and size > 0.0)) else 1.0
+
+
+@part
 def look(own, x):
-    """<x, w^k> into ``own.sums``, compensated (Neumaier): no order of the entries shows."""
+    """<x, w^k>, as it is played, into ``own.sums``, compensated (Neumaier): no order of the entries shows."""
     points, sums, lost = own.points, own.sums, own.lost
     for k in range(COUNT):
         sums[k] = lost[k] = 0.0
@@ -172,7 +180,7 @@ def look(own, x):
             lost[k] += (sums[k] - (total - back)) + (p - back)
             sums[k] = total
     for k in range(COUNT):
-        sums[k] += lost[k]
+        sums[k] = own.factors[k] * (sums[k] + lost[k])
 
 
 @part
@@ -217,7 +225,55 @@ def unit(scales):
 
 
 @part
-def step(own, region, x, alphas):
+def note_slopes(own, x, fits_intercept):
+    """The metrics learn a sample; ``reaches`` are how far the steps it asks for move what the implicit ones predict."""
+    metric, sums, lost, unit_step = own.metric, own.sums, own.lost, unit(own.scales)
+    for k in range(COUNT):
+        sums[k] = lost[k] = 0.0
+    for i in range(x.start, x.stop):
+        j, value = x.idx[i], x.val[i]
+        for k in range(COUNT):
+            g = own.alphas[k] * value
+            square = g * g
+            if not square > 0.0:
+                continue
+            metric[j, k] += square
+            if k >= IMPLICIT:
+                p = value * value / math.sqrt(metric[j, k])
+                total = sums[k] + p
+                back = total - sums[k]
+                lost[k] += (sums[k] - (total - back)) + (p - back)
+                sums[k] = total
+    for k in range(COUNT):
+        own.reaches[k] = STEP_SIZES[k] * unit_step * (sums[k] + lost[k])
+        square = own.alphas[k] * own.alphas[k]
+        if fits_intercept and square > 0.0:
+            own.bends[k] += square
+            own.reaches[k] += STEP_SIZES[k] * reach(own.scales) / math.sqrt(own.bends[k])
+
+
+@part
+def shortened(loss, y, z, alpha, reaches):
+    """The derivative of an implicit step: that at the prediction which the step leads to.
+
+    z' = z - reaches f'(z'), which is never past the sample's own minimum, however long an explicit step would be.
+    """
+    whole = reaches * abs(alpha)
+    if not 0.0 < whole <= LARGEST:
+        return 0.0
+    sign = math.copysign(1.0, alpha)
+    low, high = 0.0, whole
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if middle < reaches * sign * call(loss.derivative, (loss.p, loss.q, y, z - sign * middle)):
+            low = middle
+        else:
+            high = middle
+    return sign * (low / reaches)
+
+
+@part
+def step(own, region, x, fits_intercept):
     """A step of each learner; ``sizes`` follow, ``points`` may then lie outside of the set."""
     kind, unit_step = region.kind, unit(own.scales)
     points, metric, sums, lost = own.points, own.metric, own.sums, own.lost
@@ -226,18 +282,15 @@ def step(own, region, x, alphas):
     for i in range(x.start, x.stop):
         j, value = x.idx[i], x.val[i]
         for k in range(COUNT):
-            g = alphas[k] * value
-            square = g * g
-            if not square > 0.0:
+            g = own.alphas[k] * value
+            if g == 0.0 or metric[j, k] == 0.0:
                 continue
-            total = metric[j, k] + square
-            metric[j, k] = total
             w = points[j, k]
-            to = w - STEP_SIZES[k] * unit_step * (g / math.sqrt(total))
+            to = w - STEP_SIZES[k] * unit_step * (g / math.sqrt(metric[j, k]))
             if kind >= LINF:
                 lower, upper = bounds(region, j)
                 to = min(max(to, lower), upper)
-            elif kind == UNIT_SIMPLEX:
+            elif kind in (SIMPLEX, UNIT_SIMPLEX):
                 to = max(to, 0.0)
             points[j, k] = to
             p = size_of(kind, to) - size_of(kind, w)
@@ -247,17 +300,8 @@ def step(own, region, x, alphas):
             sums[k] = total
     for k in range(COUNT):
         own.sizes[k] += sums[k] + lost[k]
-
-
-@part
-def step_offsets(own, alphas):
-    """The same for the offsets, whose entries are 1, and whose set is the line."""
-    unit_step = reach(own.scales)
-    for k in range(COUNT):
-        square = alphas[k] * alphas[k]
-        if square > 0.0:
-            own.bends[k] += square
-            own.offsets[k] -= STEP_SIZES[k] * unit_step * (alphas[k] / math.sqrt(own.bends[k]))
+        if fits_intercept and own.bends[k] > 0.0:
+            own.offsets[k] -= STEP_SIZES[k] * reach(own.scales) * (own.alphas[k] / math.sqrt(own.bends[k]))
 
 
 @inner
@@ -324,12 +368,11 @@ def project(own, kind, radius, d, k):
 
 @part
 def bring_back(own, s, region):
-    """Each learner's point into the set."""
+    """Each learner's point into the set, where it is time."""
     kind, radius = region.kind, region.p
+    if kind > L2 or s.seen % max(1, s.d // SPREAD) != 0:
+        return
     for k in range(COUNT):
-        if s.seen % PERIOD == 0:
-            measure(own, kind, s.d, k)
-        if kind == SIMPLEX:
+        measure(own, kind, s.d, k)
+        if kind == SIMPLEX or own.sizes[k] > (radius * radius if kind == L2 else radius):
             project(own, kind, radius, s.d, k)
-        elif kind <= L2 and own.sizes[k] > (radius * radius if kind == L2 else radius):
-            project(own, kind, (1.0 - BAND) * radius, s.d, k)

@@ -353,11 +353,11 @@ def test_models_that_forget_are_of_the_same_stream(change, match):
         (lambda run: run.default.s.__setattr__("seen", 3), "held|default"),
         (lambda run: run.default.it.v.__setitem__(0, 1e9), "Run"),
         (lambda run: run.default.windows.pop(), "StochasticPairwiseRun does not fit"),
-        (lambda run: run.own.points.__setitem__((0, 1), 1e9), "points"),
+        (lambda run: run.own.points.__setitem__((0, 1), 1e9), "sizes"),
         (lambda run: run.own.metric.__setitem__((0, 0), -1.0), "metric"),
         (lambda run: run.own.sizes.__setitem__(0, 0.5), "sizes"),
         (lambda run: run.own.scales.__setitem__(0, np.nan), "scales"),
-        (lambda run: run.own.omega.__setitem__(slice(None), (2.0, -1.0, 0.0, 0.0, 0.0)), "omega"),
+        (lambda run: run.own.omega.__setitem__(slice(None), (2.0, -1.0, 0.0, 0.0, 0.0, 0.0)), "omega"),
         (lambda run: run.own.curvature.__setitem__((0, 0), np.inf), "curvature"),
     ],
 )

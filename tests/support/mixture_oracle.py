@@ -6,25 +6,24 @@ import numpy as np
 
 from support.pairwise_oracle import best_weights, quadratic
 
-STEPS = 1.0 / 128.0, 1.0 / 32.0, 1.0 / 8.0, 1.0 / 2.0
-BAND, SPAN = 1.0 / 64.0, 300.0
+STEPS = 1.0 / 128.0, 1.0 / 32.0, 1.0 / 8.0, 1.0 / 8.0, 1.0 / 2.0
+IMPLICIT = 3
+SPAN, SHARE = 300.0, 0.5
 
 
 def nearest(constraint, w, metric):
-    """The nearest point in the norm sum_j h_j x_j^2, h = sqrt(metric), by bisection; 1/64 inside a ball it had left."""
+    """The nearest point in the norm sum_j h_j x_j^2, h = sqrt(metric), by bisection."""
     kind = type(constraint).__name__
     if kind == "Box":
         return np.clip(w, constraint.lower, constraint.upper)
     radius = constraint.radius
     if kind == "LInfBall":
         return np.clip(w, -radius, radius)
-    if kind == "UnitSimplex":
+    if "Simplex" in kind:
         w = np.maximum(w, 0.0)
     norm = np.linalg.norm(w) if kind == "L2Ball" else np.abs(w).sum()
-    if kind != "ProbabilitySimplex":
-        if norm <= radius:
-            return w
-        radius *= 1.0 - BAND
+    if kind != "ProbabilitySimplex" and norm <= radius:
+        return w
     takes_part = (metric > 0.0) | (w != 0.0)
     h = np.sqrt(np.maximum(metric, metric[metric > 0.0].min(initial=math.inf)))
     if not np.isfinite(h).all():
@@ -83,8 +82,8 @@ class AdaGradMixtureOracle:
 
     def excess(self, omega):
         """How much more weights would have lost than the best ones, tried face by face; and how much those."""
-        slopes, C = quadratic(self.past, SPAN)
-        lost = [slopes @ w + w @ C @ w / 2.0 for w in (omega, best_weights(self.past, self.omega, SPAN))]
+        slopes, C = quadratic(self.past, SPAN, SHARE)
+        lost = [slopes @ w + w @ C @ w / 2.0 for w in (omega, best_weights(self.past, self.omega, SPAN, SHARE))]
         return lost[0] - lost[1], abs(lost[1])
 
     def learn(self, x, y, weights):
@@ -109,13 +108,20 @@ class AdaGradMixtureOracle:
             self.points[:] = self.default_point()
             self.started = True
         for k, size in enumerate(STEPS):
-            alpha = self.loss.gradient(y, float(said[k + 1]))
-            g = alpha * x
-            self.metric[k] += g * g
-            moved = g != 0.0
-            step = np.zeros(self.d)
-            step[moved] = g[moved] / np.sqrt(self.metric[k][moved])
-            self.points[k] = nearest(self.constraint, self.points[k] - size * unit * step, self.metric[k])
-            if alpha:
-                self.bends[k] += alpha * alpha
-                self.offsets[k] -= size * reach * alpha / math.sqrt(self.bends[k])
+            z = float(said[k + 1])
+            alpha = self.loss.gradient(y, z)
+            self.metric[k] += (alpha * x) ** 2
+            self.bends[k] += alpha**2
+            roots = np.sqrt(np.where(self.metric[k] > 0.0, self.metric[k], np.inf))
+            if k >= IMPLICIT:
+                alpha = self.implicit(y, z, size * (unit * (x * x / roots).sum() + reach / math.sqrt(self.bends[k])))
+            self.offsets[k] -= size * reach * alpha / math.sqrt(self.bends[k])
+            self.points[k] = nearest(self.constraint, self.points[k] - size * unit * alpha * x / roots, self.metric[k])
+
+    def implicit(self, y, z, length):
+        """The derivative at z' = z - length f'(z'), by bisection."""
+        low, high = sorted((z, z - length * self.loss.gradient(y, z)))
+        for _ in range(200):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if middle + length * self.loss.gradient(y, middle) < z else (low, middle)
+        return self.loss.gradient(y, low)

@@ -146,7 +146,7 @@ class PairwiseOracle:
             self.step()
 
 
-def quadratic(past, span=100.0):
+def quadratic(past, span=100.0, share=1.0):
     """Slopes and curvature of what weights of models would have lost, with what counts as noise.
 
     ``past`` has of each sample alpha, h, the models' predictions less the first one's, and the weights there were.
@@ -157,14 +157,14 @@ def quadratic(past, span=100.0):
     C = (delta * (keep * h)[:, None]).T @ delta
     slopes = (keep * (alpha - h * (delta * omega).sum(1))) @ delta
     squares = keep**2 @ (alpha[:, None] * delta) ** 2
-    peaks = (keep[:, None] * np.abs(alpha[:, None] * delta)).max(0)
+    peaks = share * (keep[:, None] * np.abs(alpha[:, None] * delta)).max(0)
     slopes[1:] += 0.3 * np.sqrt(squares[1:]) + peaks[1:]
     return slopes, C
 
 
-def best_weights(past, start, span=100.0):
+def best_weights(past, start, span=100.0, share=1.0):
     """The weights of models that would have lost least: tried face by face of the simplex."""
-    slopes, C = quadratic(past, span)
+    slopes, C = quadratic(past, span, share)
     count = len(start)
     best, least = start, 1e300
     for size in range(1, count + 1):

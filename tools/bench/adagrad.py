@@ -74,15 +74,28 @@ def _project(kind, w, metric, listed, count, radius):  # pragma: no cover  compi
 
 
 @nb.njit(cache=True, error_model="numpy")
-def _learn(indptr, indices, values, y, loss, kind, radius, step, w, metric, listed, place, counts):  # pragma: no cover
-    """One pass; answers the sum of the losses before learning. A sample costs the non-zeros of w where it projects."""
+def _learn(indptr, indices, values, y, loss, kind, radius, step, w, metric, listed, place, counts, free):
+    """One pass; answers the sum of the losses before learning. A sample costs the non-zeros of w where it projects.
+
+    ``free`` is empty, or of an intercept outside the set: the best constant by Newton's steps, its curvature and
+    samples, and AdaGrad's offset from it with its metric.
+    """  # pragma: no cover
     total = 0.0
     for i in range(y.size):
-        z = 0.0
+        z = free[0] + free[3] if free.size else 0.0
         for k in range(indptr[i], indptr[i + 1]):
             z += w[indices[k]] * values[k]
         total += loss_value(loss, y[i], z)
         derivative = loss_derivative(loss, y[i], z)
+        if free.size:
+            b = free[0]
+            bend = loss_derivative(loss, y[i], b + 1e-3) - loss_derivative(loss, y[i], b - 1e-3)
+            free[1] += max(bend / 2e-3, 1e-12)
+            free[2] += 1.0
+            free[0] -= loss_derivative(loss, y[i], b) / (free[1] * (1.0 + 1.0 / free[2]))
+            free[4] += derivative * derivative
+            if free[4] > 0.0:
+                free[3] -= step * free[5] * derivative / math.sqrt(free[4])
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]
             g = derivative * values[k]
@@ -119,13 +132,16 @@ class AdaGrad:
         A loss of river that runs compiled.
     step
         The step size, in units of weight; > 0. It must be tuned.
+    intercept
+        What an entry of an intercept outside the set counts as, so that it steps as the features do; 0 for none.
     """
 
-    def __init__(self, constraint: sets.ConvexSet, loss: typing.Any, step: float):
+    def __init__(self, constraint: sets.ConvexSet, loss: typing.Any, step: float, intercept: float = 0.0):
         self._form = losses.compiled(loss)
         self._kind = _KINDS[type(constraint)]
         self._radius = float(constraint.radius)  # type: ignore[attr-defined]
         self._step = step
+        self._free = np.array([0.0, 0.0, 0.0, 0.0, 0.0, intercept]) if intercept else np.zeros(0)
         self._w: NDArray | None = None
         self.cumulative_loss = 0.0
 
@@ -150,6 +166,7 @@ class AdaGrad:
             self._listed,
             self._place,
             self._counts,
+            self._free,
         )
 
     @property

@@ -17,6 +17,7 @@ from tools.bench import (
     learn_one,
     learning,
     memory,
+    mixture,
     progressive,
     shrinkage,
     softmax,
@@ -49,6 +50,9 @@ GROUPS = {
     "curves": Group("suboptimality against gradients on the tasks of Negiar et al.", curves.run),
     "progressive": Group("loss over one pass in l1 balls, beside the best fixed point and the peers", progressive.run),
     "learning": Group("the default's loss over one pass, beside projected gradients tuned in hindsight", learning.run),
+    "mixture": Group(
+        "the mixture over one pass, beside its default learner, tuned AdaGrad, Vowpal Wabbit", mixture.run
+    ),
     "drift": Group("the default on streams that change, beside projected gradients and river", drift.run),
     "classes": Group("many classes over one pass, beside one model a class and river's softmax", classes.run),
     "gap": Group("the Gap monitor's upper estimate, beside the exact gap", gap.run),
