@@ -63,23 +63,24 @@ def test_a_csv_file_becomes_a_definition_that_runs(here, capsys):
     (here / "customers.csv").write_text(table(rows()))
     assert main(["init", "customers.csv", "--target", "churned"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "customers.csv: 300 rows looked at; columns: 2 numbers, 2 categories, 1 date, 1 bool",
+        "customers.csv: 300 rows looked at; columns: 2 numbers, 2 categories, 1 date, 1 bool, 1 text",
         "target: churned, two labels -> FWClassifier",
         "left out: customer_id, ids, a different whole number in each row",
         "left out: country, CH in every row",
-        "left out: note, free text; a BagOfWords or TFIDF beside the TableEncoder, in a TransformerUnion, takes it",
         "written: customers.toml",
         "next: fwonline run customers.toml",
     ]
     found = written("customers")
     assert found["source"] == {
         **{"class": "CSVSource", "path": "customers.csv", "target": "churned", "na_values": ["NA"]},
-        **{"converters": {"zip": "text"}, "drop": ["customer_id", "country", "note"]},
+        **{"converters": {"zip": "text", "note": "text"}, "drop": ["customer_id", "country"]},
     }
-    assert found["model"][0]["columns"] == {
+    encoder, words = found["model"][0]["transformers"]
+    assert encoder["columns"] == {
         **{"age": "number", "plan": "category", "joined": "date:%d.%m.%Y"},
-        **{"income": "number", "zip": "category", "is_new": "bool"},
+        **{"income": "number", "zip": "category", "is_new": "bool", "note": "drop"},
     }
+    assert words["steps"] == [{"class": "TFIDF", "on": "note"}, {"class": "Prefixer", "prefix": "note:"}]
     assert found["monitors"][0] == {"class": "ROCAUC", "positive": "yes"}
     text = (here / "customers.toml").read_text()
     assert '\nis_new = "bool"           # true or false\n' in text
@@ -192,6 +193,20 @@ def test_numbers_with_a_few_words_are_numbers(here):
     assert written("d")["model"][0]["columns"] == {"a": "number"}
 
 
+def test_texts_alone_are_classified(here):
+    rng = random.Random(2)
+    words = {"good": "fine great warm", "bad": "slow cold broken"}
+    lines = [
+        f"the {rng.choice(words[y].split())} room and a {rng.choice(words[y].split())} bath {i},{y}\n"
+        for i, y in enumerate(rng.choices(list(words), k=80))
+    ]
+    (here / "d.csv").write_text("review,verdict\n" + "".join(lines))
+    assert main(["run", "d.csv", "--target", "verdict", "--quiet"]) == 0
+    assert written("d")["model"][0] == {"class": "TFIDF", "on": "review"}
+    assert summary_of("d")["n_learned"] == 80
+    assert summary_of("d")["monitors"]["ROCAUC"] > 0.9
+
+
 def test_decimal_commas_are_read(here):
     lines = [f"{i % 7},5;{'+' if i % 2 else '-'}0,25;a,{i % 3};{i},75\n" for i in range(40)]
     (here / "d.csv").write_text("a;b;c;y\n" + "".join(lines))
@@ -299,7 +314,7 @@ def test_a_topic_is_sampled(here, make_topic, kafka, capsys):
     where = f"kafka://{kafka.bootstrap}/{topic}"
     assert main(["init", where, "--target", "churned", "--to", "d.toml"]) == 0
     out = capsys.readouterr().out
-    assert "30 rows looked at; columns: 2 numbers, 2 categories, 1 date, 1 bool" in out
+    assert "30 rows looked at; columns: 2 numbers, 2 categories, 1 date, 1 bool, 1 text" in out
     source = written("d")["source"]
     assert (source["class"], source["topics"], source["target"]) == ("KafkaSource", topic, "churned")
     assert main(["run", "d.toml", "--quiet", "--limit", "30"]) == 0

@@ -48,7 +48,9 @@ def try_sample(model: Any, x: dict, y: Any, odd: Collection[Any], *, is_large: b
                 raise Refusal(
                     "model", f"feature {' and '.join(misfits)}, and the model takes numbers alone ({why}); {hint}"
                 ) from error
-            raise Refusal("model", f"the model cannot take it: {why}") from error
+            absent = [shown(name) for name, value in x.items() if value is None][:_MOST_TRIED]
+            missing = f"; missing: {', '.join(absent)}" if absent else ""
+            raise Refusal("model", f"the model cannot take it: {why}{missing}") from error
 
 
 def _misfits(model: Any, x: dict, y: Any) -> list[Any]:

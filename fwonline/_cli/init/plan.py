@@ -61,7 +61,7 @@ class Plan:
         self.positive: Any = None
         self.task = self._task(task, where)
         if self.columns and all(column.kind == "drop" for column in self.columns.values()):
-            why = "; ".join(f"{column.name}: {column.remark}" for column in list(self.columns.values())[:3])
+            why = "; ".join(comment(f"{column.name}: {column.remark}") for column in list(self.columns.values())[:3])
             raise DefinitionError(f"{where}: expected a column that a model can learn from, found none ({why})")
 
     def _task(self, asked: str | None, where: Any) -> str:
@@ -145,7 +145,7 @@ class Plan:
             "",
             *self._source(to),
             "",
-            *(self._encoder() if self.columns else []),
+            *(self._features() if self.columns else []),
             *self._model(),
             "",
             *self._monitors(),
@@ -204,9 +204,26 @@ class Plan:
             shown = ", ".join(found) + (f", ... ({len(labels)} labels)" if len(labels) > 5 else "")
         return shown + (f"; {missing:,} rows without one are not learned" if missing else "")
 
-    def _encoder(self) -> Iterator[str]:
+    def _features(self) -> Iterator[str]:
+        """The steps before the model: a table's encoder, beside the words of each free text."""
+        texts = [name for name, column in self.columns.items() if column.kind == "text"]
+        if len(texts) == len([column for column in self.columns.values() if column.kind != "drop"]) == 1:
+            yield from ("# Words that are frequent here, and rare elsewhere, weigh most.", "[[model]]")
+            yield from ('class = "TFIDF"', f"on = {_toml(texts[0])}", "")
+            return
+        table = "model"
+        if texts:
+            table = "model.transformers"
+            yield from ("[[model]]", 'class = "TransformerUnion"', "")
         yield "# Numbers are scaled, categories and parts of dates have features of their own, missing values too."
-        yield "[[model]]"
+        yield from self._encoder(table)
+        for name in texts:
+            yield from _aligned([("[[model.transformers]]", "the words of a text, the more telling the heavier")])
+            words, prefix = f'{{ class = "TFIDF", on = {_toml(name)} }}', _toml(f"{name}:")
+            yield from ('class = "Pipeline"', f'steps = [{words}, {{ class = "Prefixer", prefix = {prefix} }}]', "")
+
+    def _encoder(self, table: str) -> Iterator[str]:
+        yield f"[[{table}]]"
         yield 'class = "TableEncoder"'
         others = sorted(set().union(*(column.na_texts for column in self.columns.values())))
         if others and self.stream.source != "CSVSource":
@@ -221,14 +238,21 @@ class Plan:
             listed = {name: column for name, column in kept.items() if column.kind not in ("number", "category")}
             yield f"# {len(kept) - len(listed)} columns have the kind that their first values show: number or category"
         if listed:
-            yield "[model.columns]"
-            yield from _aligned([(f"{_key(name)} = {_toml(c.kind)}", c.remark) for name, c in listed.items()])
+            yield f"[{table}.columns]"
+            pairs = []
+            for name, column in listed.items():
+                is_text = column.kind == "text"
+                kind, remark = ("drop", f"a text, below; {column.remark}") if is_text else (column.kind, column.remark)
+                pairs.append((f"{_key(name)} = {_toml(kind)}", remark))
+            yield from _aligned(pairs)
             yield ""
 
     def _model(self) -> Iterator[str]:
         yield "[[model]]" if self.columns else "[model]"
         name, remark = _MODELS[self.task], "for any number of labels" if self.task == "classes" else "sparse by itself"
         yield from _aligned([(f'class = "{name}"', remark)])
+        if any(column.kind == "text" for column in self.columns.values()):
+            yield from _aligned([("max_names = 50_000", "features at most: words not seen for longest make room")])
         yield f'# constraint = {{ class = "L1Ball", radius = {self._radius():g} }}  # sparser, for many categories'
         if self.task != "regression" and self._are_whole:
             yield "# The labels are whole numbers: FWRegressor, with MAE and R2, learns them as numbers."
@@ -269,7 +293,13 @@ class Plan:
     def told(self) -> Iterator[str]:
         """What was found, for the terminal."""
         kinds = Counter(column.kind.partition(":")[0] for column in self.columns.values() if column.kind != "drop")
-        plural = {"number": "numbers", "category": "categories", "date": "dates", "bool": "true or false"}
+        plural = {
+            "number": "numbers",
+            "category": "categories",
+            "date": "dates",
+            "bool": "true or false",
+            "text": "texts",
+        }
         found = ", ".join(f"{count} {plural[kind] if count > 1 else kind}" for kind, count in kinds.items())
         what = {"binary": "two labels", "classes": f"{len(self.labels)} labels", "regression": "numbers"}[self.task]
         where = self.stream.path or self.stream.name

@@ -34,8 +34,9 @@ _SHOWN = 4
 class Column:
     """A column: what it holds, and what the definition says of it.
 
-    `kind` is one of `TableEncoder`; "drop" leaves the column out. `remark` is for people: what was seen, or why it is
-    left out. `na_texts` are texts of it that mean a missing value, `as_text` says that numbers of it are texts.
+    `kind` is one of `TableEncoder`, or "text" for free text; "drop" leaves the column out. `remark` is for people: what
+    was seen, or why it is left out. `na_texts` are texts of it that mean a missing value, `as_text` says that numbers
+    of it are texts.
     """
 
     name: str
@@ -124,7 +125,8 @@ class Column:
         many = len(values) > max(_ENOUGH, present // 2)
         words = statistics.mean(len(str(value).split()) for value in values)
         if words >= 4 and len(values) > _ENOUGH:
-            return "drop", "free text; a BagOfWords or TFIDF beside the TableEncoder, in a TransformerUnion, takes it"
+            self.as_text = True
+            return "text", f"{words:.0f} words or so"
         if many and present >= _ENOUGH:
             return "drop", f"ids or names, {len(values):,} different ones in {present:,} rows"
         shown = ", ".join(_shown(value) for value, _ in values.most_common(_SHOWN))
