@@ -54,7 +54,7 @@ def load_model(run: str | os.PathLike[str]) -> typing.Any:
     >>> round(model.predict_one({"size": 3.0}))
     30
     """
-    from fwonline._cli.learned import load_model as loaded
+    from fwonline._cli.learned.state import load_model as loaded
 
     return loaded(run)
 

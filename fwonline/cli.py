@@ -134,7 +134,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from fwonline._cli.predict import predict
+    from fwonline._cli.learned.predict import predict
 
     told = predict(options.run, options.input, options.to, options.format)
     print(told, file=sys.stdout if options.to else sys.stderr)
@@ -143,7 +143,7 @@ def _predict(options: argparse.Namespace) -> None:
 def _show(options: argparse.Namespace) -> None:
     import json
 
-    from fwonline._cli import show
+    from fwonline._cli.learned import show
 
     if options.weights is not None:
         print(f"{show.write_weights(options.run, options.weights):,} weights written to {options.weights}")

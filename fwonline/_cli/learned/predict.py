@@ -15,7 +15,7 @@ from river import base
 from fwonline._cli import FolderError, IncompleteError
 from fwonline._cli.files import ending, replacing
 from fwonline._cli.folder import RunFolder
-from fwonline._cli.learned import load_state
+from fwonline._cli.learned.state import load_state
 from fwonline._cli.view import number
 from fwonline._pipeline import final_estimator
 from fwonline.definition import classes, read_definition

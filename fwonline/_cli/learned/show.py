@@ -15,7 +15,7 @@ from river import base, compose
 
 from fwonline._cli.files import replacing
 from fwonline._cli.folder import RunFolder, read_log
-from fwonline._cli.learned import load_state
+from fwonline._cli.learned.state import load_state
 from fwonline._cli.view import duration, is_aside, number
 from fwonline._pipeline import final_estimator
 from fwonline.definition import read_definition

@@ -1,0 +1,1 @@
+"""What a run has learned, in use: its state, predictions for new samples, a card of its model."""
