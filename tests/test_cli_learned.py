@@ -196,11 +196,19 @@ def test_a_groups_model_is_the_merge_of_its_partitions(runs, here, capsys):
     model = fwonline.load_model(run_of(runs))
     states = PartitionStates(here / "group" / "states", "clicks")
     for partition in ("topic[0]", "topic[1]"):
-        states.write(partition, 1, 300, {"model": model})
-    states.write("topic[1]", 2, 600, {"model": model})
+        states.write(partition, 1, 300, {"model": model, "counts": {"n": 300, "n_learned": 300}})
+    states.write("topic[1]", 2, 600, {"model": model, "counts": {"n": 600, "n_learned": 600}})
     merged = fwonline.load_model(here / "group").steps["FWClassifier"]
     assert merged.n_samples == 600
     assert merged.weights == pytest.approx(model.steps["FWClassifier"].weights)
+
+    assert main(["show", "group"]) == 0
+    assert capsys.readouterr().out.startswith("group: a group's, 2 partitions, 900 samples\n")
+    for folder in (here / "group", here / "group" / "worker-1"):
+        folder.mkdir(exist_ok=True)
+        (folder / "definition.toml").write_text("")
+    assert main(["show", "group/worker-1"]) == 2
+    assert "group/worker-1: the folder of a worker; what its group has learned is in group" in capsys.readouterr().err
 
 
 def test_no_model_is_told(here, capsys):

@@ -34,14 +34,14 @@ def card(run: Path) -> dict[str, Any]:
     folder = RunFolder(run)
     state, summary, log = load_state(run), folder.read_summary(), read_log(folder.log)
     definition = read_definition(folder.definition) if folder.definition.is_file() else None
-    model, counts = state["model"], state.get("counts", {})
+    model, counts, partitions = state["model"], state.get("counts", {}), state.get("partitions")
     final = final_estimator(model)
     last = log[-1] if log else {}
     monitors = summary.get("monitors") or {key: value for one in state["monitors"] for key, value in one.get().items()}
     values = {} if definition is None else definition.values
     found: dict[str, Any] = {
         "name": summary.get("name") or values.get("name", run.resolve().name),
-        "state": summary.get("state", "unfinished"),
+        "state": summary.get("state", f"a group's, {partitions} partitions" if partitions else "unfinished"),
         "error": summary.get("error"),
         "samples": summary.get("n", counts.get("n", 0)),
         "learned": summary.get("n_learned", counts.get("n_learned", last.get("n_learned"))),

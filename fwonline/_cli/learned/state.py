@@ -34,9 +34,17 @@ def load_state(run: str | os.PathLike[str]) -> dict[str, Any]:
     newest = {state.parent: state for state in sorted(path.glob("states/*/*/*.state"))}
     if newest:
         states = [file.read(state) for state in newest.values()]
-        return {"model": merge([state["model"] for state in states]), "monitors": []}
+        counts = [state.get("counts", {}) for state in states]
+        return {
+            "model": merge([state["model"] for state in states]),
+            "monitors": [],
+            "counts": {key: sum(one.get(key, 0) for one in counts) for key in ("n", "n_learned")},
+            "partitions": len(states),
+        }
     if not path.exists():
         raise FolderError(f"{path}: no such run; expected the folder of a run, such as runs/phishing")
+    if path.name.startswith("worker-") and RunFolder(path.resolve().parent).is_run:
+        raise FolderError(f"{path}: the folder of a worker; what its group has learned is in {path.parent}")
     if not folder.is_run:
         raise FolderError(f"{path}: expected the folder of a run (with definition.toml and checkpoint)")
     raise FolderError(f"{path}: no model yet: the run has written no checkpoint")
