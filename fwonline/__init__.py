@@ -47,7 +47,7 @@ def load_model(run: str | os.PathLike[str]) -> typing.Any:
     ...     with open(definition, "w") as file:
     ...         _ = file.write('''
     ... source = { class = "CSVSource", path = "prices.csv", target = "price" }
-    ... model = { class = "FWRegressor", constraint = { class = "L1Ball", radius = 100.0 } }
+    ... model = { class = "FWRegressor", constraint = { class = "L1Ball", radius = 100.0 }, intercept = false }
     ... ''')
     ...     code = main(["run", definition, "--output", os.path.join(folder, "run"), "--quiet"])
     ...     model = fwonline.load_model(os.path.join(folder, "run"))
