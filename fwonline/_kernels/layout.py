@@ -64,3 +64,5 @@ BAD_VALUE, BAD_TARGET, TOO_LARGE, FAILED = -1, -2, -3, -4
 # Values beyond LARGEST are refused, and so are contributions alpha_i x_ij beyond its square: every sum a run keeps
 # then stays finite for any radius and any memory that exist.
 LARGEST = 1e100
+# Weights of samples are 0, or from its inverse to this.
+HEAVIEST = 1e30

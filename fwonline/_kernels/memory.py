@@ -106,8 +106,16 @@ def can_sum(alpha, largest):
 
 @part
 def look(it, s, problem, rows, i):
-    """Sample i as the present iterate sees it, and whether it may be learned from."""
-    return judge(problem, rows, i, s.w_scale * dot_with(it.v, row_at(rows, i)), s.intercept)
+    """Sample i as the present iterate sees it, its derivative times its weight, and whether it may be learned from."""
+    return weighed(judge(problem, rows, i, s.w_scale * dot_with(it.v, row_at(rows, i)), s.intercept), s.weight)
+
+
+@part
+def weighed(seen, weight):
+    """A sample whose loss is multiplied by a weight; what is told of its loss is not."""
+    alpha = weight * seen.alpha
+    status = TOO_LARGE if seen.status == OK and not can_sum(alpha, seen.largest) else seen.status
+    return Look(status, seen.y, seen.margin, seen.prediction, alpha, seen.loss, seen.largest)
 
 
 @part
@@ -253,6 +261,7 @@ def store(mem, s, slot, at, x, seen):
     new.alpha = seen.alpha
     new.y = seen.y
     new.largest = seen.largest
+    new.weight = s.weight
     s.head = at + size
     s.live += 1
     change_mass(s, abs(seen.alpha) * seen.largest)
@@ -338,7 +347,7 @@ def look_ahead(mem, draws, k, last):
 
 @part
 def renew_batch(run, first, last, rho):
-    """alpha_i <- (1 - rho) alpha_i + rho f'(y_i, <x_i, w>) for batch[first:last]; r follows."""
+    """alpha_i <- (1 - rho) alpha_i + rho f'(y_i, <x_i, w>), times its weight, for batch[first:last]; r follows."""
     it, mem, draws, s = run.it, run.mem, run.draws, run.state[0]
     loss, region = run.problem.loss, run.problem.region
     s.n_gradients += last - first
@@ -347,7 +356,7 @@ def renew_batch(run, first, last, rho):
         look_ahead(mem, draws, k, last)
         slot = draws.batch[k]
         margin = margin_of(it, mem, s, slot)
-        alpha = loss_derivative(loss, mem.held[slot].y, margin + s.intercept)
+        alpha = mem.held[slot].weight * loss_derivative(loss, mem.held[slot].y, margin + s.intercept)
         if rho != 1.0:
             old = mem.held[slot].alpha
             alpha = old + rho * (alpha - old)
@@ -358,10 +367,10 @@ def renew_batch(run, first, last, rho):
 
 @jit
 def full_gradient(it, mem, s, loss, gradient):
-    """gradient += sum over the memory of f'(y_i, <x_i, w>) x_i, at the present iterate; nothing else changes."""
+    """gradient += sum over the memory of f'(y_i, <x_i, w>) x_i times its weight, at the present iterate."""
     for i in range(s[0].live):
         x = row_of(mem, i)
-        alpha = loss_derivative(loss, mem.held[i].y, margin_of(it, mem, s[0], i) + s[0].intercept)
+        alpha = mem.held[i].weight * loss_derivative(loss, mem.held[i].y, margin_of(it, mem, s[0], i) + s[0].intercept)
         for k in range(x.start, x.stop):
             gradient[x.idx[k]] += alpha * x.val[k]
 
@@ -408,7 +417,7 @@ def fit_intercept(s, loss, seen):
     if loss.is_compiled != 0:
         curvature = (loss_derivative(loss, y, z + width) - loss_derivative(loss, y, z - width)) / (2.0 * width)
     if curvature > 0.0 and curvature < 0.5 / width:
-        s.intercept_h += curvature
+        s.intercept_h += s.weight * curvature
     else:
         s.intercept_h += abs(alpha) / max(abs(y - z), width)
     # The first sample's worth of curvature counts twice: a lone first step is half a Newton step.

@@ -419,14 +419,14 @@ def multiply(u, sums, d, by):
 
 @part
 def weigh_newest(it, own, s, slot):
-    """c_i of the newest sample: by a factor larger than that of the one before, which is how F forgets."""
+    """c_i of the newest sample, its weight times a unit that grows by a factor each time: so F forgets."""
     s.unit *= s.growth
     if s.unit > UNIT:
         rescale(it, own, s)
-    own.counts[slot] = s.unit
+    own.counts[slot] = s.weight * s.unit
     s.total += s.unit
     s.u_scale = 1.0 / s.total
-    return s.unit
+    return own.counts[slot]
 
 
 @part

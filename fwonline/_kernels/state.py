@@ -35,6 +35,7 @@ _FLOATS = (
     "loss",  # of that prediction
     "target",
     "loss_sum",  # of all predictions made before learning
+    "weight",  # of the sample on its way: what its loss is multiplied by
 )
 _COUNTS = (
     "d",  # features
@@ -95,9 +96,13 @@ SCALARS = np.dtype(
     align=True,
 )
 # What is held of a sample: where its entries lie, the last batch it was drawn for, f'(y, <x, w>) as last looked at, its
-# target, and ||x||_inf.
+# target, ||x||_inf, and its weight.
 HELD = np.dtype(
-    [("start", "i8"), ("length", "i8"), ("stamp", "i8"), ("alpha", "f8"), ("y", "f8"), ("largest", "f8")], align=True
+    [
+        *((name, "i8") for name in ("start", "length", "stamp")),
+        *((name, "f8") for name in ("alpha", "y", "largest", "weight")),
+    ],
+    align=True,
 )
 
 

@@ -68,8 +68,8 @@ def old_margin(old, s, region, x, margin):
 
 @part
 def old_derivative(old, s, problem, x, y, margin):
-    """f'(y, .) at the iterate before the last step."""
-    return loss_derivative(problem.loss, y, old_margin(old, s, problem.region, x, margin) + s.intercept)
+    """f'(y, .) at the iterate before the last step, times the sample's weight."""
+    return s.weight * loss_derivative(problem.loss, y, old_margin(old, s, problem.region, x, margin) + s.intercept)
 
 
 @part

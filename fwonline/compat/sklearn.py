@@ -140,12 +140,10 @@ class _FrankWolfe(BaseEstimator):
     def _pass(self, objective: Objective, samples: tuple, constraint: sets.ConvexSet, least: float) -> Array:
         """Passes over the samples in random orders, by an optimizer for streams."""
         random, (X, codes, omega) = check_random_state(self.random_state), samples
-        if np.ptp(omega) > 0.0:
-            raise ValueError(f"fit takes sample_weight with FW, AwayFW and PairwiseFW, not with {self.optimizer}")
         self._begin(random)
         for n in range(1, self.max_iter + 1):
             order = random.permutation(len(codes))
-            self._stream.learn_arrays(X[order], codes[order])
+            self._stream.learn_arrays(X[order], codes[order], omega[order])
             coef, gradient = self._read()[0], objective(self._read()[0])[1]
             self.n_iter_, self.gap_ = n, float(np.vdot(gradient, coef)) - constraint.lmo(gradient).dot(gradient)
             if self.gap_ <= least:
@@ -169,11 +167,12 @@ class _FrankWolfe(BaseEstimator):
             w[j] = weight
         return w, self._stream.intercept_
 
-    def _learn(self, X: typing.Any, codes: NDArray) -> None:
+    def _learn(self, X: typing.Any, codes: NDArray, sample_weight: typing.Any) -> None:
         if self._stream is None:
             self._begin(check_random_state(self.random_state))
             self.n_iter_ = 0
-        self._stream.learn_arrays(X, codes)
+        omega = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self._stream.learn_arrays(X, codes, omega)
         self.n_iter_, self.gap_ = self.n_iter_ + 1, self._stream.gap
         self._hold(*self._read())
 
@@ -261,7 +260,8 @@ class FrankWolfeRegressor(RegressorMixin, _FrankWolfe):
         y
             Targets, shape (n_samples,).
         sample_weight
-            Weights >= 0, shape (n_samples,); a sample of weight 2 counts as two. Not for optimizers for streams.
+            Weights >= 0, shape (n_samples,); a sample of weight 2 counts as two. Of optimizers for streams, those that
+            take weights in :class:`fwonline.linear_model.FWRegressor` take them here.
         """
         X, y = self._rows(X, y, reset=True, y_numeric=True)
         samples = self._weighed(X, np.asarray(y, dtype=np.float64), sample_weight)
@@ -269,13 +269,13 @@ class FrankWolfeRegressor(RegressorMixin, _FrankWolfe):
         self._fit(ScalarObjective(*distinct(*samples), loss, self.fit_intercept), (X.shape[1],), samples)
         return self
 
-    def partial_fit(self, X: typing.Any, y: ArrayLike) -> FrankWolfeRegressor:
-        """Learn from the rows of X, one after another, as a stream."""
+    def partial_fit(self, X: typing.Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> FrankWolfeRegressor:
+        """Learn from the rows of X, one after another, as a stream; each loss is multiplied by its weight."""
         is_first = not hasattr(self, "coef_")
         X, y = self._rows(X, y, reset=is_first, y_numeric=True)
         if is_first:
             self._stream = None
-        self._learn(X, np.asarray(y, dtype=np.float64))
+        self._learn(X, np.asarray(y, dtype=np.float64), sample_weight)
         return self
 
     def _online(self, constraint, optimizer, seed):
@@ -344,7 +344,13 @@ class FrankWolfeClassifier(ClassifierMixin, _FrankWolfe):
             self._fit(SoftmaxObjective(*rows, k, self.fit_intercept), (k, d), (X, codes, omega))
         return self
 
-    def partial_fit(self, X: typing.Any, y: typing.Any, classes: ArrayLike | None = None) -> FrankWolfeClassifier:
+    def partial_fit(
+        self,
+        X: typing.Any,
+        y: typing.Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> FrankWolfeClassifier:
         """Learn from the rows of X, one after another, as a stream.
 
         Parameters
@@ -353,6 +359,8 @@ class FrankWolfeClassifier(ClassifierMixin, _FrankWolfe):
             Samples and their labels.
         classes
             All labels that may come; needed at the first call.
+        sample_weight
+            What each loss is multiplied by; of two classes alone.
         """
         is_first = not hasattr(self, "coef_")
         X, y = self._rows(X, y, reset=is_first)
@@ -365,7 +373,7 @@ class FrankWolfeClassifier(ClassifierMixin, _FrankWolfe):
             raise ValueError(
                 f"y holds the label {y[unknown].tolist()[0]!r}; expected one of the classes {self.classes_}"
             )
-        self._learn(X, codes)
+        self._learn(X, codes, sample_weight)
         return self
 
     def _check_classes(self) -> None:

@@ -15,6 +15,8 @@ from fwonline._kernels import coordinates, layout, scores
 from fwonline._kernels.state import Rows
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, describe, rank_of
+from fwonline.linear_model import weights
+from fwonline.linear_model.matrices import is_frame, seen
 from fwonline.linear_model.merging import merged_linear
 from fwonline.linear_model.radius import RadiusWatch, loss_of_zeros, watch
 from fwonline.linear_model.readings import Readings
@@ -26,29 +28,12 @@ from fwonline.sets import ConvexSet
 if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fwonline.linear_model.matrices import CSR
     from fwonline.optim.runs.model_run import ModelRun as Run
 
 __all__ = ["FWLinear"]
 
-CSR = tuple["NDArray[np.int64]", "NDArray[np.integer]", "NDArray[np.float64]"]
 _NONE = np.empty(0)
-
-
-def label_array(classes: tuple) -> NDArray:
-    """Classes as an array: of their own type where all have one."""
-    labels = np.empty(len(classes), dtype=object)
-    for k, label in enumerate(classes):
-        labels[k] = label
-    try:
-        natural = np.array(classes)
-    except ValueError:  # some are tuples
-        return labels
-    return natural if natural.ndim == 1 and natural.tolist() == list(classes) else labels
-
-
-def is_frame(X: typing.Any) -> bool:
-    """Whether a matrix names its columns, as those of pandas, polars and pyarrow do."""
-    return hasattr(X, "columns") or hasattr(X, "column_names")
 
 
 class FWLinear(Readings, abc.ABC):
@@ -175,6 +160,11 @@ class FWLinear(Readings, abc.ABC):
         return run.constraint is self.constraint
 
     @property
+    def _takes_weights(self) -> bool:
+        """Whether a sample may be given a weight."""
+        return self._run.optimizer._takes_weights
+
+    @property
     def _fits_intercept(self) -> bool:
         """Whether the run has an intercept."""
         return bool(self.intercept)
@@ -206,7 +196,7 @@ class FWLinear(Readings, abc.ABC):
 
     # --- one sample -------------------------------------------------------------------------------------------
 
-    def learn_one(self, x: dict, y: typing.Any) -> None:
+    def learn_one(self, x: dict, y: typing.Any, w: float = 1.0) -> None:
         """Learn from one sample.
 
         Parameters
@@ -215,12 +205,20 @@ class FWLinear(Readings, abc.ABC):
             Feature names to numbers; an absent feature is 0, one never seen is added.
         y
             The target.
+        w
+            What its loss is multiplied by, wherever it is looked at: 0, or from 1e-30 to 1e30.
 
         Raises
         ------
         SampleError
             For a value that is no finite number; the model is then as it was before.
+        ValueError
+            For a weight other than 1 where the optimizer takes none.
         """
+        if w != 1.0:
+            with weights.weighing(self, w):
+                self.learn_one(x, y)
+            return
         run, features = self._run, self._features
         classes, seen = self._classes, run.s.seen
         try:
@@ -298,7 +296,7 @@ class FWLinear(Readings, abc.ABC):
 
     # --- many samples -----------------------------------------------------------------------------------------
 
-    def learn_many(self, X: typing.Any, y: typing.Any) -> None:
+    def learn_many(self, X: typing.Any, y: typing.Any, w: typing.Any = None) -> None:
         """Learn from the rows of a frame, one after another.
 
         Parameters
@@ -307,12 +305,14 @@ class FWLinear(Readings, abc.ABC):
             A frame of pandas, polars or another library that river takes; a column is a feature.
         y
             The targets, a series.
+        w
+            Weights, as for :meth:`learn_one`: one of all rows, or one for each.
         """
         (_, values, names), series = self._frame(X), river_utils.dataframe.into_series(y)
         self._y_name = series.name
-        self._learn_matrix(values, series.to_numpy(), names)
+        self._learn_matrix(values, series.to_numpy(), names, w)
 
-    def learn_arrays(self, X: typing.Any, y: ArrayLike) -> None:
+    def learn_arrays(self, X: typing.Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
         """Learn from the rows of a matrix, one after another, in one compiled loop.
 
         The same as calling :meth:`learn_one` with the dict ``{j: X[i, j]}`` of each row.
@@ -324,22 +324,25 @@ class FWLinear(Readings, abc.ABC):
             :meth:`learn_many`: a column is the feature of its name.
         y
             The targets, shape (n,).
+        w
+            Weights, as for :meth:`learn_one`: one of all rows, or one for each, shape (n,).
 
         Raises
         ------
         SampleError
             At the first row that cannot be learned: the message names it, and the rows before it have been learned.
         ValueError
-            If shapes do not fit.
+            If shapes do not fit, or a weight cannot be; nothing has been learned then.
         """
         values, names = self._matrix(X)
-        self._learn_matrix(values, y, names)
+        self._learn_matrix(values, y, names, w)
 
-    def _learn_matrix(self, X: typing.Any, y: ArrayLike, names: typing.Sequence) -> None:
+    def _learn_matrix(self, X: typing.Any, y: ArrayLike, names: typing.Sequence, w: ArrayLike | None) -> None:
         labels = np.asarray(y)
+        rows_weights = None if w is None else weights.of_rows(self, w, len(labels))
         classes, seen = self._classes, self.n_samples
         try:
-            self._learn_labelled(X, labels, names)
+            self._learn_labelled(X, labels, names, rows_weights)
         except BaseException:
             # Classes and features of rows that were not learned leave no trace.
             self._classes = classes
@@ -363,18 +366,20 @@ class FWLinear(Readings, abc.ABC):
             self._run.grow(self._features.new_ranks)
         return columns
 
-    def _learn_labelled(self, X: typing.Any, labels: NDArray, names: typing.Sequence) -> None:
+    def _learn_labelled(
+        self, X: typing.Any, labels: NDArray, names: typing.Sequence, w: NDArray[np.float64] | None
+    ) -> None:
         targets, problem = self._targets(labels)
         good = len(targets)
         rows = as_rows(X, np.concatenate([targets, np.zeros(len(labels) - good)]), check=False)[0]
         if good and not self._features.fits(names):
-            self._learn_rows_of_names(rows, labels[:good], names)
+            self._learn_rows_of_names(rows, labels[:good], names, w)
         elif good:
             seen = int(self._run.s.seen)
             columns = self._columns(names)
             if columns is not None:
                 rows = (rows[0], columns[rows[1]], *rows[2:])
-            row, status = self._run.learn_rows(Rows.of(*rows), 0, good)
+            row, status = weights.learn_rows(self._run, Rows.of(*rows), good, w)
             watch(self, targets[:row].tolist())
             if self._features.most is not None:
                 end = rows[0][row]
@@ -387,14 +392,14 @@ class FWLinear(Readings, abc.ABC):
         if problem is not None:
             raise SampleError(f"row {good}: {problem}")
 
-    def _learn_rows_of_names(self, rows: typing.Any, labels: NDArray, names: typing.Sequence) -> None:
+    def _learn_rows_of_names(self, rows: typing.Any, labels: NDArray, names: typing.Sequence, w: typing.Any) -> None:
         """Learn rows whose columns do not find room together: each brings the names of its own entries."""
         indptr, idx, val, _ = rows
         for row, label in enumerate(labels.tolist()):
             where = slice(indptr[row], indptr[row + 1])
             x = {names[j]: v for j, v in zip(idx[where].tolist(), val[where].tolist(), strict=True)}
             try:
-                FWLinear.learn_one(self, x, label)
+                FWLinear.learn_one(self, x, label, 1.0 if w is None else w[row].item())
             except SampleError as error:
                 raise SampleError(f"row {row}: {error}") from None
 
@@ -482,12 +487,3 @@ class FWLinear(Readings, abc.ABC):
         """
         models = [self, *others]
         return merged_linear(models, [1] * len(models))
-
-
-def seen(rows: CSR) -> CSR:
-    """The entries whose feature has a position."""
-    indptr, idx, val = rows
-    if idx.dtype == np.uint32 or not (idx < 0).any():
-        return rows
-    known = idx >= 0
-    return np.append(0, np.cumsum(known))[indptr], idx[known], val[known]

@@ -11,7 +11,8 @@ from river import utils as river_utils
 
 from fwonline import _loaded
 from fwonline.exceptions import SampleError
-from fwonline.linear_model.base import FWLinear, label_array
+from fwonline.linear_model.base import FWLinear
+from fwonline.linear_model.matrices import label_array
 from fwonline.linear_model.merging import merged_linear
 from fwonline.losses import sigmoid
 

@@ -14,7 +14,8 @@ from fwonline import _loaded
 from fwonline._merging import check_alike, shares
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, describe
-from fwonline.linear_model.base import FWLinear, is_frame, label_array, seen
+from fwonline.linear_model.base import FWLinear
+from fwonline.linear_model.matrices import is_frame, label_array, seen
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.classes_run import PairwiseClassesRun, moves_classes
@@ -125,6 +126,7 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
     """
 
     _task = "classes"
+    _takes_weights = False
     _run: SoftmaxRun | PairwiseClassesRun
 
     def __init__(

@@ -63,6 +63,8 @@ class Optimizer(base.Base):
     _method_class: typing.ClassVar[type[Method] | None] = None
     # Step sizes where none are named: 2 / (t + 2).
     _default_schedule: typing.ClassVar[Schedule] = Harmonic()
+    # Whether a sample may be given a weight.
+    _takes_weights: typing.ClassVar[bool] = False
     _run: typing.Any
     # The ball, of no size that matters, in which it learns where no set was named; None where its steps need a set.
     _unbounded: typing.ClassVar[type[sets.L1Ball] | type[sets.LInfBall] | None] = None

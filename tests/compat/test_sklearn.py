@@ -189,8 +189,23 @@ def test_an_optimizer_for_streams_passes_until_the_gap_is_small(kind):
     again = make(kind, 2.0, optim.SFW(memory=200), tol=0.02, max_iter=200, random_state=0).fit(X, TARGETS[kind])
     np.testing.assert_array_equal(model.coef_, again.coef_)
     assert not model.optimizer.is_started
-    with pytest.raises(ValueError, match="fit takes sample_weight with FW, AwayFW and PairwiseFW, not with SFW"):
-        model.fit(X, TARGETS[kind], np.arange(1.0, 121.0))
+    model.fit(X, TARGETS[kind], omega := np.arange(1.0, 121.0))
+    loss = mean_loss(kind, model.coef_, model.intercept_, omega)
+    assert loss - model.gap_ <= least(kind, 2.0, omega) + 1e-6 <= loss + 2e-6
+    with pytest.raises(ValueError, match="counts every sample once"):
+        make(kind, 2.0, optim.MomentumFW()).fit(X, TARGETS[kind], omega)
+
+
+@pytest.mark.parametrize("kind", ["regressor", "binary"])
+def test_weights_of_a_stream(kind):
+    omega, y = np.arange(120.0) % 3, TARGETS[kind]
+    known = {} if kind == "regressor" else {"classes": np.unique(y)}
+    model = make(kind, random_state=0).partial_fit(X, y, sample_weight=omega, **known)
+    other = make(kind, random_state=0)
+    for part in np.array_split(np.arange(120), 3):
+        other.partial_fit(X[part], y[part], sample_weight=omega[part], **known)
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    assert (model.coef_ != make(kind, random_state=0).partial_fit(X, y, **known).coef_).any()
 
 
 def test_classes_still_to_come_have_no_probability():

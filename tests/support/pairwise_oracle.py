@@ -131,14 +131,14 @@ class PairwiseOracle:
             h = alpha**2 / (2 * max(value, 0.1 * self.total / self.count)) if self.total else 0.0
         return value, alpha, h
 
-    def learn(self, x, y):
+    def learn(self, x, y, weight=1.0):
         self.total += float(self.loss(y, float(x @ self.w)))
         self.count += 1
         for sample in self.samples:
             sample[5] *= 1.0 - 1.0 / self.window
         self.key *= 1.0 - 1.0 / self.window
         self.pull *= 1.0 - 1.0 / self.window
-        self.samples.append([x, y, 0.0, 0.0, self.w, 1.0])
+        self.samples.append([x, y, 0.0, 0.0, self.w, weight])
         self.look(self.samples[-1])
         for k in range(self.steps):
             if k:

@@ -65,10 +65,10 @@ def finish_statistics(it, s, region):
 
 @jit
 def enter_statistics(it, own, s, region, x, seen, intercept):
-    """f_t joins the sums, and u follows: u += (prediction - y) x, and the intercept's last move times m."""
+    """f_t joins the sums, and u follows: u += (prediction - y) x times the weight, and the intercept's move times m."""
     idx, val = x.idx, x.val
     for k in range(x.start, x.stop):
-        i, value = idx[k], val[k]
+        i, value = idx[k], s.weight * val[k]
         for n in range(x.start, x.stop):
             own.H[i, idx[n]] += value * val[n]
         own.b[i] += seen.y * value
@@ -362,6 +362,7 @@ class OFW(Optimizer):
     max_features: int = 1000
 
     _run_class = OFWRun
+    _takes_weights = True
     _method_class = OFWMethod
     _learn = staticmethod(learn)
 

@@ -150,6 +150,7 @@ class OneSampleFW(Optimizer):
     schedule: Schedule | None = None
 
     _run_class = OneSampleRun
+    _takes_weights = True
     _learn = staticmethod(learn)
     _method_class = OneSampleMethod
     _default_schedule = Power(a=1.0)

@@ -307,6 +307,10 @@ class StochasticPairwiseRun(Run):
         for run in self.windows:
             run.set_weights(x0)
 
+    def set_sample_weight(self, weight: float) -> None:
+        for run in self._models:
+            run.s.weight = weight
+
     def set_intercept(self, value: float) -> None:
         for run in self._models:
             run.s.intercept = value

@@ -203,6 +203,7 @@ class ProjectedSGD(Optimizer):
     """
 
     _run_class = ProjectedSGDRun
+    _takes_weights = True
     _learn = staticmethod(learn)
     _method_class = ProjectedMethod
     _unbounded = sets.LInfBall  # whose projection costs the sample's entries alone

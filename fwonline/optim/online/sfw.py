@@ -189,6 +189,7 @@ class SFW(Optimizer):
     schedule: Schedule | None = None
 
     _run_class = SFWRun
+    _takes_weights = True
     _learn = staticmethod(learn)
     _momentum = 0.0, 0.0, 0.0
     _iterate = staticmethod(iterate)

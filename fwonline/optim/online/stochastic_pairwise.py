@@ -121,7 +121,7 @@ def renew(run, problem, slot):
     alpha = memory.loss_derivative(problem.loss, held.y, z)
     h = curvature(s, problem.loss, held.y, z, memory.loss_value(problem.loss, held.y, z), alpha)
     s.n_gradients += 1
-    if problem.failed[0] != 0 or not can_square(alpha, held.largest):
+    if problem.failed[0] != 0 or not can_square(held.weight * alpha, held.largest):
         return
     curve = pairwise.trusted(h, held.largest, problem.region.p)
     old_alpha, old, c = held.alpha, own.curves[slot], own.counts[slot]
@@ -163,7 +163,7 @@ def look_with(run, model, x, k, shown):
         seen.prediction = seen.margin + s.intercept
         seen.alpha = memory.loss_derivative(problem.loss, shown.y, seen.prediction)
         seen.loss = memory.loss_value(problem.loss, shown.y, seen.prediction)
-    if not can_square(seen.alpha, shown.largest):
+    if not can_square(s.weight * seen.alpha, shown.largest):
         return TOO_LARGE
     if s.drawn + s.steps > model.draws.noise.size:
         return NEED_NOISE
@@ -180,7 +180,8 @@ def learn_with(run, model, x, k, look):
     memory.play(s, seen)
     enter(model, problem, x, at, seen)
     s.intercept_h /= s.growth
-    memory.fit_intercept(s, problem.loss, seen)
+    memory.fit_intercept(s, problem.loss, memory.weighed(seen, s.weight))
+    mine.loss *= s.weight  # what models are compared by
     steps = looks(s, entries)
     ask_rows(model, steps - 1)
     for step in range(steps):
@@ -211,7 +212,7 @@ def learn(bound, bound_rows, first, last):
         shown = memory.judge(problem, rows, i, shown_margin(run, x), s.mixed_intercept if s.mixes else s.intercept)
         if shown.status != OK:
             return shown.status
-        if not can_square(shown.alpha, shown.largest):
+        if not can_square(s.weight * shown.alpha, shown.largest):
             return TOO_LARGE
         for k in range(count):
             pairwise.ask(models[k], x)
@@ -229,7 +230,7 @@ def learn(bound, bound_rows, first, last):
             learn_with(run, models[k], x, k, shown)
         s.prediction, s.loss, s.loss_sum = shown.prediction, shown.loss, lost
         if count > 1:
-            mixing.observe(mix, shown.alpha, bend)
+            mixing.observe(mix, s.weight * shown.alpha, s.weight * bend)
             replace_those_behind(run)
             if s.mixes or mix.omega[0] < 1.0:
                 show(run)
@@ -343,6 +344,7 @@ class StochasticPairwiseFW(Optimizer):
 
     _default_schedule = Power(a=1.0)  # steps are Newton's on the model; a run asks for a schedule all the same
     _run_class = StochasticPairwiseRun
+    _takes_weights = True
     _learn = staticmethod(learn)
     _iterate = staticmethod(iterate)
     _unbounded = sets.L1Ball

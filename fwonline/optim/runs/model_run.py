@@ -302,6 +302,10 @@ class ModelRun:
         if self._last is None:
             self._last = ()
 
+    def set_sample_weight(self, weight: float) -> None:
+        """What the losses of the samples that come next are multiplied by; 1.0 but while these are learned."""
+        self.s.weight = weight
+
     def progress(self) -> State:
         """What a callback of ``minimize`` sees."""
         return State(self.s.t, self.gap, self.s.n_gradients, self.s.n_lmo, self)

@@ -72,7 +72,7 @@ class Run(ModelRun):
     _learn: typing.Any = None
     _iterate: typing.Any = None
     # The scalars that parameters decide, and those that a file may say within bounds.
-    _decided: typing.ClassVar[tuple[str, ...]] = ("batch_size", "steps", "crowded")
+    _decided: typing.ClassVar[tuple[str, ...]] = ("batch_size", "steps", "crowded", "weight")
     _within: typing.ClassVar[dict[str, tuple[float, float]]] = {}
     # Whether the gradient estimate is a sum over samples that are held; else it is made of samples as they come.
     _holds_samples: typing.ClassVar[bool] = False
@@ -95,7 +95,7 @@ class Run(ModelRun):
         )
         s = self.s = by_name(self.state)
         self._prepare()
-        s.w_scale = s.u_scale = 1.0
+        s.w_scale = s.u_scale = s.weight = 1.0
         s.gap = math.nan
         s.fit_intercept = fit_intercept
         s.batch_size = getattr(optimizer, "batch_size", None) or 1
@@ -472,14 +472,14 @@ class Run(ModelRun):
     # --- what is read -----------------------------------------------------------------------------------------
 
     def _held(self):
-        d = self.n_features
-        slots = samples.by_age(self)
+        d, slots = self.n_features, samples.by_age(self)
         cuts = {"feature": np.s_[:d], "statistic": np.s_[:d], "matrix": np.s_[:d, :d], "fixed": np.s_[:]}
         cuts["sample"] = slots
         shown = {name: cuts[kept.by] for name, kept in self._kept.items() if kept.by in cuts}
         arrays = {name: getattr(self.own, name)[cut] for name, cut in shown.items()}
-        held = {"derivatives": self.mem.held["alpha"][slots], "gradient": self.s.u_scale * self.it.u[:d]}
-        rest = [self.state, self.it.v[:d], self.it.u[:d], self.it.rank[:d], self.mem.held["largest"][slots]]
+        mem = self.mem.held[slots]
+        held = {"derivatives": mem["alpha"], "gradient": self.s.u_scale * self.it.u[:d]}
+        rest = [self.state, self.it.v[:d], self.it.u[:d], self.it.rank[:d], mem["largest"], mem["weight"]]
         return samples.listed(self), held | summary.public_names(arrays), rest
 
     @property

@@ -62,7 +62,7 @@ def hold_all(run: typing.Any, rows: Rows) -> None:
     held["start"], held["length"], held["stamp"], held["y"] = rows.indptr[:-1], np.diff(rows.indptr), -1, rows.y
     largest = np.zeros(n)
     memory.largest_of_rows(rows.indptr, rows.val, largest)
-    held["largest"] = largest
+    held["largest"], held["weight"] = largest, 1.0
     run.mem = Memory(held, rows.idx, rows.val)
     run.s.live = n
     run.s.u_scale = 1.0 / n
@@ -159,6 +159,7 @@ def check(run: typing.Any) -> None:
     require(np.array_equal(largest, held["largest"]), "the largest value of each sample")
     can_sum = (np.abs(alpha) <= _LARGEST_DUAL) & (np.abs(alpha) * largest <= run._most_contribution)
     require(can_sum.all(), "derivatives that sums can hold")
+    require(((held["weight"] >= 0.0) & (held["weight"] <= layout.HEAVIEST)).all(), "weights of samples")
     require((np.abs(held["y"]) <= layout.LARGEST).all(), f"targets of at most {layout.LARGEST:g}")
     least, batch = max(1, s.batch_size), run.draws.batch
     good = batch.size >= least and ((batch >= 0) & (batch < max(1, slots))).all()
