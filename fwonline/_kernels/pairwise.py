@@ -99,8 +99,8 @@ def stretch(s):
 
 @part
 def shrunk(z, by):
-    """z, by that much nearer to 0."""
-    return z - by if z > by else (z + by if z < -by else 0.0)
+    """z, by that much nearer to 0; without a branch, which a processor could not foresee."""
+    return z - min(max(z, -by), by)
 
 
 @part
