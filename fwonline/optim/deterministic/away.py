@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.runs.full_gradient import Corrective, FullGradient
+from fwonline.optim.deterministic.base import Corrective, FullGradient
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.runs.full_run import FullRun, Look

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typing
 
+from fwonline.optim.deterministic.base import FullGradient
 from fwonline.optim.problem.partial_oracle import is_polytope
-from fwonline.optim.runs.full_gradient import FullGradient
 from fwonline.optim.runs.method import Method, SumRun
 from fwonline.optim.schedules import Harmonic, LineSearch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from fwonline.optim.runs.full_gradient import FullGradient, SampledOracle
+from fwonline.optim.deterministic.base import FullGradient, SampledOracle
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.runs.full_run import FullRun, Look

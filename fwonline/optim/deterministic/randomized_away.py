@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from fwonline.optim.deterministic.away import step_or_away
-from fwonline.optim.runs.full_gradient import Corrective, FullGradient, SampledOracle
+from fwonline.optim.deterministic.base import Corrective, FullGradient, SampledOracle
 
 if typing.TYPE_CHECKING:
     from fwonline.optim.runs.full_run import FullRun, Look

@@ -1,4 +1,7 @@
-"""What an array of an algorithm's own holds, so that it grows, shrinks, is saved and checked as the others are."""
+"""What an array of an algorithm's own holds, so that it grows, shrinks, is saved and checked as the others are.
+
+And what a run does not keep: it is made of the parameters when it is first asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BY_FEATURE", "PREVIOUS", "Kept", "Previous"]
+__all__ = ["BY_FEATURE", "PREVIOUS", "Kept", "Previous", "prepared"]
 
 BY_FEATURE = ("feature", "mark", "list", "place")
 
@@ -43,3 +46,22 @@ class Previous(typing.NamedTuple):
 
 
 PREVIOUS = {"old": Kept("feature", is_point=True, on_dense=True)}
+
+
+class _Prepared:
+    """An attribute that ``_prepare`` makes, when it is first asked for.
+
+    Not ``__getattr__``, with which every look-up of an attribute would be slow.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: typing.Any, owner: type | None = None) -> typing.Any:
+        if run is None:
+            return self
+        run._prepare()
+        return vars(run)[self._name]
+
+
+prepared: typing.Any = _Prepared

@@ -18,7 +18,7 @@ from fwonline._kernels import coordinates, entry, layout, memory, steps
 from fwonline._kernels.state import SCALARS, Draws, Iterate, Memory, Region, Rows, by_name
 from fwonline._kernels.state import Run as View
 from fwonline.optim.runs import checks, samples, summary
-from fwonline.optim.runs.kept import BY_FEATURE, Kept
+from fwonline.optim.runs.kept import BY_FEATURE, Kept, prepared
 from fwonline.optim.runs.model_run import ModelRun, resized
 from fwonline.optim.runs.native import Native
 from fwonline.optim.runs.samples import Passes
@@ -41,25 +41,6 @@ DOUBLING, RESERVED = 1 << 17, (1 << 22) + 64
 NOISE_BLOCK = 4096
 
 _admit = entry.Direct(coordinates.admit)
-
-
-class _Prepared:
-    """An attribute that ``_prepare`` makes, when it is first asked for.
-
-    Not ``__getattr__``, with which every look-up of an attribute would be slow.
-    """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, run: typing.Any, owner: type | None = None) -> typing.Any:
-        if run is None:
-            return self
-        run._prepare()
-        return vars(run)[self._name]
-
-
-_prepared: typing.Any = _Prepared
 
 
 class Run(ModelRun):
@@ -104,11 +85,11 @@ class Run(ModelRun):
             samples.begin(self)
 
     # What follows from the parameters, which may not have been read yet when a run comes from a file.
-    native: Native = _prepared()
-    region: Region = _prepared()
-    fixed_dimension: int | None = _prepared()  # features, where the set says how many
-    start_weight: float = _prepared()  # what a feature weighs before it is seen
-    keys: int = _prepared()  # the kind of set whose best coordinate is looked for in u
+    native: Native = prepared()
+    region: Region = prepared()
+    fixed_dimension: int | None = prepared()  # features, where the set says how many
+    start_weight: float = prepared()  # what a feature weighs before it is seen
+    keys: int = prepared()  # the kind of set whose best coordinate is looked for in u
 
     def _prepare(self) -> None:
         """Make what is never saved."""
