@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from river import metrics, utils
+from river import base, metrics, utils
 
 from fwonline import _loaded
 from fwonline._pipeline import final_estimator
 from fwonline.exceptions import MonitorError
 from fwonline.monitors.base import Monitor
 
-__all__ = ["Metric"]
+__all__ = ["Metric", "gives_probabilities"]
 
 # Where no label is named as the positive one, river takes True, which 1 equals; these are its counterparts.
 _PLAIN = frozenset({False, True, -1, 2})  # 0 and 1 are False and True
@@ -100,6 +100,12 @@ class Metric(Monitor):
                 f'positive = "LABEL" beside {binary[0]} for one class against the others, or take CrossEntropy, '
                 "Accuracy, MacroF1 or another that measures them all"
             )
+        wants = [type(part).__name__ for part in self._inner() if not getattr(part, "requires_labels", True)]
+        if wants and not gives_probabilities(estimator):
+            raise MonitorError(
+                f"{wants[0]} needs probabilities, and {type(estimator).__name__} predicts labels alone: take Accuracy, "
+                "F1 or another metric of labels"
+            )
         if self.positive is not None and not binary:
             raise MonitorError(
                 f"only a metric of two classes has a positive one, and {type(self._inner()[0]).__name__} is none"
@@ -149,6 +155,12 @@ class Metric(Monitor):
 
     def _text(self) -> str:
         return ", ".join(str(metric) for metric, _ in self._parts)
+
+
+def gives_probabilities(estimator: Any) -> bool:
+    """Whether an estimator, if it is a classifier, predicts probabilities; river's classifiers may not."""
+    method = getattr(type(estimator), "predict_proba_one", None)
+    return not isinstance(estimator, base.Classifier) or method is not base.Classifier.predict_proba_one
 
 
 def _is_plain(label: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from river import datasets, linear_model, metrics, multiclass, preprocessing, utils
+from river import base, datasets, linear_model, metrics, multiclass, preprocessing, utils
 
 from fwonline.cli import main
 from fwonline.exceptions import MonitorError
@@ -65,6 +65,22 @@ def test_a_model_of_many_classes_is_refused_before_the_run(model):
         Metric(metrics.F1()).check_model(model)
     Metric(metrics.F1(), positive="sky").check_model(model)
     Metric(metrics.MacroF1()).check_model(model)
+
+
+class Labels(base.Classifier):
+    """Predicts labels and no probabilities."""
+
+    def learn_one(self, x, y):
+        pass
+
+    def predict_one(self, x):
+        return True
+
+
+def test_probabilities_that_a_model_has_not_are_told_before_the_run():
+    with pytest.raises(MonitorError, match="LogLoss needs probabilities, and Labels predicts labels alone"):
+        Metric(metrics.Accuracy() + metrics.LogLoss()).check_model(Labels())
+    Metric(metrics.F1()).check_model(Labels())
 
 
 def test_a_positive_label_belongs_to_two_classes():

@@ -22,6 +22,7 @@ from fwonline.definition import classes, read_definition
 from fwonline.exceptions import DefinitionError, SampleError
 from fwonline.loop._calls import FAULTS, calls
 from fwonline.monitors import Metric
+from fwonline.monitors.metric import gives_probabilities
 from fwonline.stream import CSVSource, JSONLinesSource, ParquetSource, Rejected, Sample, Source, SVMLightSource
 from fwonline.stream.records import RecordLayout
 
@@ -91,7 +92,7 @@ class _Predictor:
         self.metrics = [monitor.clone() for monitor in monitors if isinstance(monitor, Metric)]
         self.errors: list[str] = []
         self.n = self.n_scored = 0
-        self._has_classes = isinstance(final, base.Classifier)
+        self._has_classes = isinstance(final, base.Classifier) and gives_probabilities(final)
         self._ask: Callable[[dict], Any] | None = calls(model, [_Probabilities] * self._has_classes).predict
         if self._ask is None:
             raise FolderError(f"{type(final).__name__} predicts nothing; `fwonline show` tells what it has learned")
