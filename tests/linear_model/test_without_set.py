@@ -181,6 +181,11 @@ def test_files_that_mix_sets_are_refused():
     model.constraint = None  # with an optimizer that needs one
     with pytest.raises(CheckpointError, match="one in the model's set"):
         codec.loads(codec.dumps(model))
+    for seen, model_ in ((1.0, 0.0), (1e100, 1e-100)):  # steps would divide by what is no number
+        other = taught()[0]
+        other._run.s.curvature_seen, other._run.s.curvature_model = seen, model_
+        with pytest.raises(CheckpointError, match="curvature_seen"):
+            codec.loads(codec.dumps(other))
     other = taught()[0]
     other._run.s.size = 1e39
     with pytest.raises(CheckpointError, match="size"):

@@ -241,6 +241,8 @@ class StochasticPairwiseRun(Run):
         checks.bounded(self, "rotor", 0, max(0, self.it.v.size - 1))
         checks.bounded(self, "since", 0, pairwise.PERIOD)
         checks.bounded(self, "unit", 0.5, pairwise.UNIT)
+        # Curvatures are multiplied by the ratio: it must leave them numbers.
+        checks.bounded(self, "curvature_seen", 0.0, LARGEST * s.curvature_model)
         _loaded.require(self, "curves", bool((own.curves >= 0.0).all()), "curvatures >= 0")
         _loaded.require(self, "counts", bool((own.counts >= 0.0).all()), "numbers >= 0")
         checks.check_listed(self)
