@@ -31,14 +31,18 @@ from fwonline._kernels.steps import PROJECTION, bounds
 # Geometric, in units of U / r; the learners from number ``IMPLICIT`` on step implicitly.
 STEP_SIZES = (1.0 / 128.0, 1.0 / 32.0, 1.0 / 8.0, 1.0 / 8.0, 1.0 / 2.0)
 COUNT, IMPLICIT = len(STEP_SIZES), 3
+# A size that has fallen to this share of what it was is summed anew; a point that is larger than its set by the inverse
+# is scaled down before it is projected: nothing is lost to rounding.
+TINY = 1e-6
 # Bisections that find how far an implicit step goes.
 BISECTIONS = 32
 # Features beyond which a projection is not made at every sample.
 SPREAD = 256
 # What a run keeps: ``points`` and their ``metric`` G_j have a row by feature and a column by learner, ``offsets`` are
-# the learners' intercepts less the best constant, ``bends`` the metric of these, ``sizes`` norms, of the l2 ball
-# squared; ``sums``, ``lost``, ``factors``, ``alphas`` and ``reaches`` are room to work in. What ``scales`` holds:
-# sums of x_j^2, of their number, of f'^2, of h, and of the samples of these two.
+# the learners' intercepts less the best constant, ``bends`` the metric of these, ``sizes`` norms and ``tops`` the
+# largest since they were summed, of the l2 ball squared; ``sums``, ``lost``, ``factors``, ``alphas`` and ``reaches``
+# are room to work in. What ``scales`` holds: sums of x_j^2, of their number, of f'^2, of h, and of the samples of
+# these two.
 SQUARES, ENTRIES, SLOPES, CURVES, SAMPLES = 0, 1, 2, 3, 4
 
 
@@ -300,6 +304,7 @@ def step(own, region, x, fits_intercept):
             sums[k] = total
     for k in range(COUNT):
         own.sizes[k] += sums[k] + lost[k]
+        own.tops[k] = max(own.tops[k], own.sizes[k])
         if fits_intercept and own.bends[k] > 0.0:
             own.offsets[k] -= STEP_SIZES[k] * reach(own.scales) * (own.alphas[k] / math.sqrt(own.bends[k]))
 
@@ -310,7 +315,7 @@ def measure(own, kind, d, k):
     size = 0.0
     for j in range(d):
         size += size_of(kind, own.points[j, k])
-    own.sizes[k] = size
+    own.sizes[k] = own.tops[k] = size
 
 
 @part
@@ -370,9 +375,17 @@ def project(own, kind, radius, d, k):
 def bring_back(own, s, region):
     """Each learner's point into the set, where it is time."""
     kind, radius = region.kind, region.p
-    if kind > L2 or s.seen % max(1, s.d // SPREAD) != 0:
+    if kind > L2:
         return
+    limit = radius * radius if kind == L2 else radius
     for k in range(COUNT):
+        is_time = s.seen % max(1, s.d // SPREAD) == 0 or own.sizes[k] < TINY * own.tops[k]
+        if not is_time and TINY * own.sizes[k] <= limit:
+            continue
         measure(own, kind, s.d, k)
-        if kind == SIMPLEX or own.sizes[k] > (radius * radius if kind == L2 else radius):
+        if TINY * own.sizes[k] > limit:
+            by = limit / (TINY * own.sizes[k])
+            for j in range(s.d):
+                own.points[j, k] *= math.sqrt(by) if kind == L2 else by
+        if kind == SIMPLEX or own.sizes[k] > limit:
             project(own, kind, radius, s.d, k)

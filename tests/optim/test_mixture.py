@@ -161,3 +161,15 @@ def test_a_loss_of_ones_own_and_a_set_without_coordinates():
         assert math.isfinite(model.cumulative_loss)
     with pytest.raises(ValueError, match="StochasticPairwiseFW moves coordinates, which KSparseBall"):
         FWRegressor(sets.KSparseBall(2, 1.0), Mixture(), intercept=False)
+
+
+@pytest.mark.parametrize("where", ["l1", "l2-small", "simplex", "unit-simplex", None])
+def test_a_huge_target_loses_nothing_to_rounding(where):
+    """Points that have gone 1e80 far come back to the set, and what is kept of their norms is right."""
+    X, y = stream(60, False)
+    y[[20, 40]] = -1e80, 1e80
+    model = FWRegressor(SETS.get(where), Mixture(memory=10), seed=0)
+    for x, label in zip(X, y.tolist(), strict=True):
+        model.learn_one(as_dict(x), label)
+        assert model.violation <= 1e-9
+    codec.loads(codec.dumps(model))  # which looks at all that it holds

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import math
 import sys
 import typing
 
@@ -13,6 +15,7 @@ from scipy import sparse
 
 from fwonline import datasets, optim, sets
 from tools.bench.adagrad import AdaGrad
+from tools.bench.peers import Missing, vowpal_plays
 from tools.bench.playing import COLUMNS, Learner, Play, Task, fixed_point, line, play
 from tools.bench.progressive import river_plays
 from tools.bench.report import Comparison, Settings, Table
@@ -25,6 +28,7 @@ __all__ = ["DEFAULT", "baselines", "learners", "recovery", "run", "tasks"]
 
 DEFAULT = "default"
 RIVER = "river LogisticRegression(l1), at most as many non-zeros"
+FREE = "river LogisticRegression, in no set, best of 5 rates"
 RADII = (100.0, 300.0, 1000.0, 3000.0)
 # Eight steps of each baseline: of SGD in units of 1 / mean ||x||^2, of AdaGrad in units of 1 / rms of the entries.
 SGD_STEPS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -32,6 +36,7 @@ ADAGRAD_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # river's l1 penalties in units of the rms of the entries, and rates in those of SGD.
 RIVER_PENALTIES = (1e-4, 3e-4, 6e-4, 1e-3, 2e-3, 3e-3, 1e-2, 3e-2)
 RIVER_RATES = (3.0, 10.0, 30.0)
+FREE_RATES = (0.3, 1.0, 3.0, 10.0, 30.0)
 # Features beyond which dense sets are played with the first seed alone.
 WIDE = 10_000
 # What is asked of the default.
@@ -43,9 +48,9 @@ def _scales(rows: data.Data) -> tuple[float, float]:
     return squares / len(rows.y), float(np.sqrt(squares / sparse.csr_array(rows.X).nnz))
 
 
-def _projected(task: Task, seed: int) -> Iterator[tuple[str, typing.Any]]:
+def _projected(task: Task, seed: int, a: float = 0.5) -> Iterator[tuple[str, typing.Any]]:
     for step in SGD_STEPS:
-        yield f"{step:g}", task.model(optim.ProjectedSGD(step / _scales(task.data)[0], a=0.5), seed)
+        yield f"{step:g}", task.model(optim.ProjectedSGD(step / _scales(task.data)[0], a=a), seed)
 
 
 def _adagrad(task: Task, seed: int) -> Iterator[tuple[str, typing.Any]]:
@@ -59,7 +64,11 @@ def _some(learner: Learner) -> Callable[[Task, int], Iterator[tuple[str, typing.
 
 def baselines() -> list[Learner]:
     """What must be tuned, tuned in hindsight."""
-    return [Learner("ProjectedSGD, best of 8", _projected), Learner("projected AdaGrad, best of 8", _adagrad)]
+    return [
+        Learner("ProjectedSGD, best of 8", _projected),
+        Learner("ProjectedSGD of constant steps, best of 8", functools.partial(_projected, a=0.0)),
+        Learner("projected AdaGrad, best of 8", _adagrad),
+    ]
 
 
 def learners(quick: bool = False) -> list[Learner]:
@@ -72,6 +81,7 @@ def learners(quick: bool = False) -> list[Learner]:
         Learner(
             "SFW, 4 replays", lambda task, seed: [("", task.model(optim.SFW(memory=1000, steps_per_sample=5), seed))]
         ),
+        Learner("Mixture", lambda task, seed: [("", task.model(optim.Mixture(), seed))]),
         Learner("OneSampleFW", lambda task, seed: [("", task.model(optim.OneSampleFW(), seed))]),
         *baselines(),
     ]
@@ -162,6 +172,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     seeds = range(1 if settings.quick else 5)
     rows: list[tuple] = []
     rivers: dict[str, list[Play]] = {}
+    unbound: set[str] = set()
     for task in tasks(settings):
         played: dict[str, list[Play]] = {}
         shuffled = {seed: task.rows(seed) for seed in seeds}
@@ -180,8 +191,11 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
             rows.append(line(task, learner.name, played[learner.name]))
         print(f"\n  {task.data.name}, {task.constraint}", end=" ", file=sys.stderr, flush=True)
         yield from judged(task, played)
+        name = task.data.name
+        if name not in unbound:
+            unbound.add(name)
+            rows += _in_no_set(task, shuffled[seeds[0]], settings.quick)
         if task.is_binary and isinstance(task.constraint, sets.L1Ball) and not task.ordered:
-            name = task.data.name
             rivers[name] = rivers.get(name) or _river(task.data.shuffled(seeds[0]), settings.quick)
             size = float(np.median([one.nonzeros for one in played[DEFAULT]]))
             if alike := [one for one in rivers[name] if one.nonzeros <= size]:
@@ -198,12 +212,30 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
             f"one pass, medians of seeds {seeds[0]} to {seeds[-1]}, which shuffle the rows (not where they drift) and "
             f"seed the learners; seed {seeds[0]} alone in dense sets of more than {WIDE:,} features",
             "the log loss of labels, the squared one of numbers; final: the last model on all rows",
-            f"ProjectedSGD: steps falling as t^-1/2 from {SGD_STEPS} over mean ||x||^2; AdaGrad: steps "
+            f"ProjectedSGD: steps {SGD_STEPS} over mean ||x||^2, falling as t^-1/2 or constant; AdaGrad: steps "
             f"{ADAGRAD_STEPS} over the rms of the entries, projected in its own metric; both project after every "
             "sample, and the best of the eight is chosen in hindsight for every line and seed",
             "regret: between the two bounds of the set's best fixed point",
         ),
     )
+
+
+def _in_no_set(task: Task, rows: data.Data, quick: bool) -> Iterator[tuple]:
+    """Lines of learners that know no set: river's without a penalty, and Vowpal Wabbit; of one order of the rows."""
+    if task.is_binary:
+        rates = FREE_RATES[2:3] if quick else FREE_RATES
+        plays = river_plays(rows, [0.0], [rate / _scales(rows)[0] for rate in rates])
+        yield _outside(line(task, FREE, [min(plays, key=lambda one: one.progressive)]))
+    try:
+        for name, loss in vowpal_plays(sparse.csr_array(rows.X), rows.y, intercept=False).items():
+            yield _outside(line(task, name, [Play("", loss, math.nan, math.nan, math.nan)]))
+    except Missing as error:
+        yield rows.name, "none", "Vowpal Wabbit", f"skipped: {error}", *[""] * (len(COLUMNS) - 4)
+
+
+def _outside(cells: tuple) -> tuple:
+    """A line of a learner that no set binds, and so no regret."""
+    return cells[0], "none", *cells[2:-1], ""
 
 
 def _river(rows: data.Data, quick: bool) -> list[Play]:

@@ -104,7 +104,7 @@ def vowpal_pass(X: sparse.csr_array, y: NDArray, folder: Path, passes: int = 5) 
 VOWPAL_RATES = (0.05, 0.15, 0.5, 1.5, 5.0)
 
 
-def vowpal_plays(X: sparse.csr_array, y: NDArray) -> dict[str, float]:
+def vowpal_plays(X: sparse.csr_array, y: NDArray, intercept: bool = True) -> dict[str, float]:
     """Mean loss of Vowpal Wabbit's predictions before learning, as it comes and at the best of its learning rates."""
     vowpal = _import("vowpalwabbit", "pip install vowpalwabbit")
     is_binary = y.dtype == np.bool_
@@ -115,8 +115,8 @@ def vowpal_plays(X: sparse.csr_array, y: NDArray) -> dict[str, float]:
         texts.append(f"{2 * int(y[i]) - 1 if is_binary else y[i]} | {entries}")
 
     def lost(rate: float) -> float:
-        form = "logistic" if is_binary else "squared"
-        workspace = vowpal.Workspace(f"--loss_function {form} --link identity --quiet -b 20 --learning_rate {rate}")
+        form = f"--loss_function {'logistic' if is_binary else 'squared'} {'' if intercept else '--noconstant'}"
+        workspace = vowpal.Workspace(f"{form} --link identity --quiet -b 20 --learning_rate {rate}")
         z = np.zeros(len(y))
         for i, text in enumerate(texts):
             example = workspace.example(text)

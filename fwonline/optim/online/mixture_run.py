@@ -35,6 +35,7 @@ class Own(typing.NamedTuple):
     offsets: np.ndarray
     bends: np.ndarray
     sizes: np.ndarray
+    tops: np.ndarray
     scales: np.ndarray
     omega: np.ndarray
     slopes: np.ndarray
@@ -51,6 +52,7 @@ class Mixed(typing.NamedTuple):
     offsets: np.ndarray
     bends: np.ndarray
     sizes: np.ndarray
+    tops: np.ndarray
     scales: np.ndarray
     omega: np.ndarray
     slopes: np.ndarray
@@ -126,7 +128,7 @@ class MixtureRun(Run):
     _kept: typing.ClassVar[dict[str, Kept]] = {
         "points": Kept("feature", columns=COUNT),
         "metric": Kept("feature", columns=COUNT),
-        **{name: Kept("fixed", size=COUNT) for name in ("offsets", "bends", "sizes")},
+        **{name: Kept("fixed", size=COUNT) for name in ("offsets", "bends", "sizes", "tops")},
         "scales": Kept("fixed", size=5),
         **{name: Kept("fixed", size=COUNT + 1) for name in ("omega", "slopes", "squares", "peaks")},
         "curvature": Kept("fixed", columns=COUNT + 1, size=COUNT + 1),
@@ -199,7 +201,7 @@ class MixtureRun(Run):
         self.default.set_weights(x0)
         d, kind = self.n_features, self.region.kind
         self.own.points[:d] = self.it.v[:d, None]
-        self.own.sizes[:] = self._sizes(kind)
+        self.own.sizes[:] = self.own.tops[:] = self._sizes(kind)
         self._fresh = -1
 
     def set_intercept(self, value: float) -> None:
@@ -236,7 +238,7 @@ class MixtureRun(Run):
     def take_out(self, gone: NDArray[np.int64]) -> NDArray[np.int64]:
         new = super().take_out(gone)
         self.default.take_out(gone)
-        self.own.sizes[:] = self._sizes(self.region.kind)
+        self.own.sizes[:] = self.own.tops[:] = self._sizes(self.region.kind)
         self._fresh = -1
         self._bind()
         return new
@@ -282,7 +284,7 @@ class MixtureRun(Run):
             signed = name in ("points", "offsets", "slopes", "curvature") or bool((value >= 0.0).all())
             _loaded.require(self, name, signed, "numbers >= 0")
         off = np.abs(self._sizes(self.region.kind) - own.sizes)
-        _loaded.require(self, "sizes", bool((off <= 1e-6 * np.maximum(1.0, own.sizes)).all()), "the points' norms")
+        _loaded.require(self, "sizes", bool((off <= 1e-6 * np.maximum(1.0, own.tops)).all()), "the points' norms")
         if self.region.kind > L2:
             inside = all(checks.is_point(self, w) for w in own.points[: self.n_features].T)
             _loaded.require(self, "points", inside, f"points of {self.constraint}")
