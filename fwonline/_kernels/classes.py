@@ -53,6 +53,7 @@ class Matrix(typing.NamedTuple):
     bound: np.ndarray
     group: np.ndarray
     sums: np.ndarray
+    means: np.ndarray  # of `pairwise`, not kept here
     active: np.ndarray
     place: np.ndarray
     at: np.ndarray  # of each entry in the pool, the weights when last looked at

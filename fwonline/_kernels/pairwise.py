@@ -9,11 +9,22 @@ so that its slope at any w takes four sums a coordinate, and no sample:
 
     g_j(w) = r_j + H_j w_j - b_j,   r_j = sum alpha_i x_ij,  H_j = sum h_i x_ij^2,  b_j = sum h_i x_ij^2 w^i_j,
 
-and q_j = sum (alpha_i x_ij)^2, the square of the standard error of r_j. ``own.sums[j]`` is (r_j, q_j, H_j, b_j).
+and q_j = sum (alpha_i x_ij)^2, the square of the standard error of r_j. ``own.sums[j]`` begins with
+(r_j, q_j, H_j, b_j).
 
 The diagonal errs where features come together. How much is seen whenever a sample is looked at again: the curvature
 h_i <x_i, w - w^i>^2 along the steps taken since, against the h_i sum_j x_ij^2 (w_j - w^i_j)^2 of the model. Steps
 divide by H_j times the ratio of these two, averaged over the last thousand looks, when it is above 1.
+
+Features that are rarely 0 come together by their means alone. With an intercept these cost nothing: a step of w_j takes
+m_j times itself from the intercept, as if the feature were x_ij - m_j. Of the pair's quadratic model, minimised over
+the intercept, remains
+
+    g_j = r_j - m_j sum_i alpha_i + k_j (H_j w_j - b_j),   m_j = S_j / H,   k_j = 1 - S_j^2 / (H_j H),
+
+with S_j = sum_i h_i x_ij and H = sum_i h_i; k_j, the share of the curvature that is not the mean's, is put to q_j
+likewise. Of 1 - k_j and m_j is taken what samples without a mean would show by chance. ``own.means[j]`` is
+S_j and what share of the mean is left, as of the newest sample with that feature.
 
 ``u`` holds the key by which the next coordinate is chosen, negated: how far the slope is from its best, H_j |delta_j|;
 on the simplex, where every step takes from one coordinate what it gives to another, the slope itself.
@@ -33,6 +44,12 @@ from fwonline._kernels.steps import bounds
 
 # Columns of ``sums``.
 SLOPE, SQUARES, CURVATURE, ANCHOR = 0, 1, 2, 3
+# Columns of ``means``.
+ALONG, TRUST = 0, 1
+# The square of the standard errors within which a mean counts as 0; the least share of a curvature that is no mean's.
+FEW, LEAST = 5.0, 1e-9
+# Below this curvature an intercept is not one to step along.
+LEAST_HELD = 1e-150
 # What a coordinate that is zero promises counts this much beside what a non-zero one does.
 ENTER = 0.8
 # Non-zeros that a search for the atom to leave looks at.
@@ -50,11 +67,13 @@ class Quadratic(typing.NamedTuple):
     """The quadratic model, and the list of non-zeros."""
 
     sums: np.ndarray
+    means: np.ndarray  # S_j, and how much of it counts; of models with an intercept
     active: np.ndarray  # the coordinates that are not zero
     place: np.ndarray  # where each stands in that list, -1 for nowhere
     at: np.ndarray  # of each entry in the pool, the weight when last looked at
     curves: np.ndarray  # h_i
     counts: np.ndarray  # c_i, what a sample counts
+    offsets: np.ndarray  # what steps had taken from the intercept when it was last looked at
 
 
 class Change(typing.NamedTuple):
@@ -64,6 +83,7 @@ class Change(typing.NamedTuple):
     squares: float
     h: float
     old: float
+    enters: bool  # whether the sample is new
 
 
 @part
@@ -82,13 +102,64 @@ def ask(run, x):
 @part
 def slope(it, own, s, j):
     """g_j at the present iterate."""
-    return own.sums[j, SLOPE] + own.sums[j, CURVATURE] * (s.w_scale * it.v[j]) - own.sums[j, ANCHOR]
+    sums, w = own.sums, s.w_scale * it.v[j]
+    if s.per_held == 0.0:
+        return sums[j, SLOPE] + sums[j, CURVATURE] * w - sums[j, ANCHOR]
+    return (
+        sums[j, SLOPE]
+        - mean_of(own, s, j) * s.bias_slope
+        + share_of(own, s, j) * (sums[j, CURVATURE] * w - sums[j, ANCHOR])
+    )
+
+
+@part
+def trust(along, curvature, per_held, few):
+    """How much of a mean is beyond chance."""
+    explained = along * per_held * along
+    beyond = explained * (1.0 + few) - few * curvature
+    return beyond / explained if beyond > 0.0 else 0.0
+
+
+@part
+def share(mean, along, curvature):
+    """k_j: how much of a curvature is not its mean's."""
+    left = 1.0 - mean * along / curvature if curvature > 0.0 else 0.0
+    return left if left > LEAST else 0.0
+
+
+@part
+def mean_of(own, s, j):
+    """m_j, what a step along a coordinate takes from the intercept."""
+    return own.means[j, TRUST] * own.means[j, ALONG] * s.per_held
+
+
+@part
+def share_of(own, s, j):
+    """k_j at present, 1 where there is no intercept to step along."""
+    if not s.per_held > 0.0:
+        return 1.0
+    return share(mean_of(own, s, j), own.means[j, ALONG], own.sums[j, CURVATURE])
+
+
+@part
+def curvature_of(own, s, j):
+    """The curvature that a step divides by."""
+    return share_of(own, s, j) * own.sums[j, CURVATURE] * stretch(s)
+
+
+@part
+def shift(own, s, j, change):
+    """The intercept follows a change of w_j."""
+    if s.per_held > 0.0:
+        by = mean_of(own, s, j) * change
+        s.intercept -= by
+        s.offset += by
 
 
 @part
 def error_of(own, s, j):
     """What of a slope counts as noise: it pulls the coordinate to 0."""
-    return s.penalty * math.sqrt(max(own.sums[j, SQUARES], 0.0))
+    return s.penalty * math.sqrt(max(share_of(own, s, j) * own.sums[j, SQUARES], 0.0))
 
 
 @part
@@ -146,7 +217,7 @@ def renew_key(it, own, s, region, j):
     """The same, everything looked up."""
     w = s.w_scale * it.v[j]
     g = slope(it, own, s, j)
-    z, h = free_aim(region.kind, w, g, own.sums[j, CURVATURE] * stretch(s), error_of(own, s, j), s.pull)
+    z, h = free_aim(region.kind, w, g, curvature_of(own, s, j), error_of(own, s, j), s.pull)
     set_key(it, region, j, w, g, z, h)
 
 
@@ -173,6 +244,7 @@ def list_coordinate(own, s, j):
 @part
 def set_weight(it, own, s, region, j, w):
     """w_j <- w, listed among the non-zeros."""
+    shift(own, s, j, w - s.w_scale * it.v[j])
     it.v[j] = w / s.w_scale
     if region.kind > L2:
         return
@@ -227,7 +299,7 @@ def exchange(it, own, s, region, j, h):
         s.size += room
         return
     held = s.w_scale * it.v[k]
-    both = h + own.sums[k, CURVATURE] * stretch(s)
+    both = h + curvature_of(own, s, k)
     most = abs(held) + room
     # Both slopes fall along the way: a Newton step on the model between the two atoms.
     step = (gain - g) / both if gain > g and both > 0.0 else 0.0
@@ -265,6 +337,14 @@ def measure(it, own, s, region):
 
 
 @part
+def scale_down(s, by):
+    """All weights, and what they had taken from the intercept."""
+    s.w_scale *= by
+    s.intercept += (1.0 - by) * s.offset
+    s.offset *= by
+
+
+@part
 def step(it, own, s, region):
     """The coordinate that promises most moves to its best place on the model, at another one's cost where it must."""
     if s.d == 0:
@@ -278,12 +358,12 @@ def step(it, own, s, region):
             set_weight(it, own, s, region, j, radius)
             s.size = radius
         else:
-            exchange(it, own, s, region, j, own.sums[j, CURVATURE] * stretch(s))
+            exchange(it, own, s, region, j, curvature_of(own, s, j))
     elif it.u[j] < 0.0:
         w = s.w_scale * it.v[j]
-        h = own.sums[j, CURVATURE] * stretch(s)
+        h = curvature_of(own, s, j)
         z, h = free_aim(kind, w, slope(it, own, s, j), h, error_of(own, s, j), s.pull)
-        to = clipped(region, z / h, j)
+        to = clipped(region, z / h, j) if h > 0.0 else w
         if w * to < 0.0:
             to = 0.0  # to the origin first, and on from there by another step
         grows = size_of(kind, to) - size_of(kind, w)
@@ -293,7 +373,7 @@ def step(it, own, s, region):
             set_weight(it, own, s, region, j, to)
             s.size += grows
             if kind == L2 and s.size > radius * radius:
-                s.w_scale *= radius / math.sqrt(s.size)
+                scale_down(s, radius / math.sqrt(s.size))
                 s.size = radius * radius
     renew_key(it, own, s, region, j)
     s.since += 1
@@ -322,8 +402,9 @@ def note_curvature(s, h, seen, model):
 
 @part
 def moved(it, own, s, x):
-    """sum_j x_j^2 (w_j - w^i_j)^2 and <x, w^i>, compensated (Neumaier): the order of the entries does not show."""
+    """sum_j k_j x_j^2 (w_j - w^i_j)^2 and <x, w^i>, compensated (Neumaier): the order of the entries does not show."""
     idx, val, at = x.idx, x.val, own.at
+    centred = s.per_held > 0.0
     square = lost = 0.0
     before = gone = 0.0
     for k in range(x.start, x.stop):
@@ -334,6 +415,8 @@ def moved(it, own, s, x):
         before = t
         p = (s.w_scale * it.v[idx[k]] - at[k]) * val[k]
         p *= p
+        if centred and p > 0.0:
+            p *= share_of(own, s, idx[k])
         t = square + p
         back = t - square
         lost += (square - (t - back)) + (p - back)
@@ -348,8 +431,16 @@ def add(it, own, s, region, x, change):
     A non-zero that the noise outweighs goes to 0 at once: a drop step, which is free here.
     """
     kind, scale, bend, penalty, pull = region.kind, s.w_scale, stretch(s), s.penalty, s.pull
-    sums, at = own.sums, own.at
+    sums, means, at = own.sums, own.means, own.at
     dropped = 0
+    fits, bent = s.fit_intercept != 0, change.h - change.old
+    if fits:
+        s.bias_slope += change.alpha
+        s.held = max(s.held + bent, 0.0)
+        # Of one sample no mean is known.
+        s.per_held = 1.0 / s.held if s.held > LEAST_HELD and s.total > s.unit else 0.0
+        s.few = FEW * s.unit / s.total
+    per_held, few, bias = s.per_held, s.few, s.bias_slope
     for k in range(x.start, x.stop):
         value = x.val[k]
         if value == 0.0:
@@ -359,31 +450,47 @@ def add(it, own, s, region, x, change):
         square = value * value
         r = sums[j, SLOPE] + change.alpha * value
         q = sums[j, SQUARES] + change.squares * square
-        curvature = sums[j, CURVATURE] + (change.h - change.old) * square
+        curvature = sums[j, CURVATURE] + bent * square
         b = sums[j, ANCHOR] + square * (change.h * w - change.old * at[k])
         sums[j, SLOPE] = r
         sums[j, SQUARES] = q
         sums[j, CURVATURE] = curvature
         sums[j, ANCHOR] = b
         at[k] = w
+        if fits:
+            along = means[j, ALONG] + bent * value
+            means[j, ALONG] = along
+            if change.enters:
+                means[j, TRUST] = trust(along, curvature, per_held, few)
+            mean = means[j, TRUST] * along * per_held
+            left = share(mean, along, curvature)
+            # From here on those of the feature less its mean.
+            r -= mean * bias
+            q *= left
+            curvature *= left
+            b *= left
         g = r + curvature * w - b
         z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
         if w != 0.0 and kind != SIMPLEX and h_j > 0.0 and clipped(region, z, j) == 0.0:
             it.v[j] = 0.0
-            dropped += kind <= L2
+            dropped += 1
             w = 0.0
             g = r - b
             z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
         set_key(it, region, j, w, g, z, h_j)
+    last = np.int64(-1)
     for _ in range(dropped):
-        # By position, so that neither the list of non-zeros nor its size shows the order of the entries.
+        # By position, so that neither the list of non-zeros nor a sum shows the order of the entries.
         first = -1
         for k in range(x.start, x.stop):
-            j = x.idx[k]
-            if it.v[j] == 0.0 and own.place[j] >= 0 and (first < 0 or j < x.idx[first]):
+            j = np.int64(x.idx[k])
+            if it.v[j] == 0.0 and x.val[k] != 0.0 and at[k] != 0.0 and j > last and (first < 0 or j < x.idx[first]):
                 first = k
-        unlist(own, s, x.idx[first])
-        s.size -= size_of(kind, at[first])
+        last = np.int64(x.idx[first])
+        shift(own, s, last, -at[first])
+        if kind <= L2:
+            unlist(own, s, last)
+            s.size -= size_of(kind, at[first])
 
 
 # Weights are brought down by this when the newest sample's passes it; a power of two, so that nothing is rounded.
@@ -394,7 +501,7 @@ UNIT = 2.0**128
 def rescale(it, own, s):
     """All weights of samples, and so F, over ``UNIT``."""
     by = 1.0 / UNIT
-    multiply(it.u, own.sums, s.d, by)
+    multiply(it.u, own, s.d, by)
     for k in range(it.bound.size):
         it.bound[k] *= by
     for k in range(it.group.size):
@@ -402,19 +509,25 @@ def rescale(it, own, s):
     for i in range(own.counts.size):
         own.counts[i] *= by
     s.pull *= by
+    s.bias_slope *= by
+    s.held *= by
+    s.per_held /= by
     s.total *= by
     s.unit *= by
 
 
 @part
-def multiply(u, sums, d, by):
+def multiply(u, own, d, by):
     """Keys and sums of F, times a number."""
+    sums, means = own.sums, own.means
     for j in range(d):
         u[j] *= by
         sums[j, SLOPE] *= by
         sums[j, SQUARES] *= by * by
         sums[j, CURVATURE] *= by
         sums[j, ANCHOR] *= by
+        if means.shape[0] > 0:
+            means[j, ALONG] *= by
 
 
 @part
@@ -452,11 +565,15 @@ def take_over(run, other):
         own.active[j], own.place[j] = theirs.active[j], theirs.place[j]
         for column in range(4):
             own.sums[j, column] = theirs.sums[j, column]
-    multiply(it.u, own.sums, d, by)
+        if s.fit_intercept != 0:
+            own.means[j, ALONG], own.means[j, TRUST] = theirs.means[j, ALONG], theirs.means[j, TRUST]
+    multiply(it.u, own, d, by)
     rebuild(it, SIMPLEX, d)
     s.w_scale, s.nonzeros, s.size, s.rotor, s.since = o.w_scale, o.nonzeros, o.size, o.rotor, o.since
     s.pull, s.penalty = by * o.pull, o.penalty
     s.curvature_seen, s.curvature_model = o.curvature_seen, o.curvature_model
+    s.bias_slope, s.held, s.per_held = by * o.bias_slope, by * o.held, o.per_held / by
+    s.few, s.offset = o.few, o.offset
     s.intercept, s.intercept_h = o.intercept, o.intercept_h
     s.unit, s.total = 1.0, by * o.total
     s.u_scale = 1.0 / s.total
@@ -471,6 +588,7 @@ def take_over(run, other):
         i, k = (s.seen - 1 - age) % held.size, (o.seen - 1 - age) % their_held.size
         held[i].alpha = their_held[k].alpha
         own.curves[i], own.counts[i] = theirs.curves[k], by * theirs.counts[k]
+        own.offsets[i] = theirs.offsets[k]
         start, at = held[i].start, their_held[k].start
         for entry in range(held[i].length):
             own.at[start + entry] = theirs.at[at + entry]

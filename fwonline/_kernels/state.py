@@ -77,6 +77,9 @@ _FLOATS_OF_FAMILIES = (
     "pull",  # multiplier of the l2 ball
     *("unit", "growth", "total"),  # what the newest sample weighs, the next one over it, and all together
     "mixed_intercept",  # of a mixture of models
+    *("bias_slope", "held", "per_held"),  # slope and curvature of the intercept, and 1 over it where it is used
+    "few",  # what a mean explains by chance of what it does not
+    "offset",  # what steps have taken from the intercept
 )
 _COUNTS_OF_FAMILIES = (
     "mode",  # how OFW knows its gradient

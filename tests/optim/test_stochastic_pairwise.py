@@ -60,6 +60,37 @@ def test_the_model_is_the_sum_over_all_samples(where, loss, window):
         np.testing.assert_allclose(model._run.weights, oracle.w, atol=1e-9)
 
 
+@pytest.mark.parametrize("window", [None, 5.0])
+@pytest.mark.parametrize("where", SETS)
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_with_an_intercept_features_count_without_their_means(where, loss, window):
+    X, y = stream(15, 6, loss == "log", seed=5)
+    X[:, :3] += np.array([3.0, 0.5, -1.0]) * (X[:, :3] != 0.0)
+    kind = FWClassifier if loss == "log" else FWRegressor
+    alone = StochasticPairwiseFW(memory=8, steps_per_sample=4, window=window, forgetting=False)
+    model = kind(SETS[where], alone, LOSSES[loss], intercept=True, seed=3)
+    oracle = PairwiseOracle(SETS[where], LOSSES[loss], 8, 4, 0.3, 3, 6, window or math.inf, intercept=True)
+    for x, label in zip(X, y.tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), label)
+        oracle.learn(x, label)
+        np.testing.assert_allclose(model._run.weights, oracle.w, atol=1e-7)
+        assert model.intercept_ == pytest.approx(oracle.b, abs=1e-7)
+
+
+def test_a_mean_costs_nothing_where_there_is_an_intercept():
+    """Features of mean 5 are learned from nearly as those of mean 0 are."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 10))
+    y = X[:, 0] - 1.5 * X[:, 1] + 2.0 * X[:, 2] + 0.5 * rng.normal(size=1500)
+    lost = {}
+    for mean in (0.0, 5.0, 50.0):
+        model = FWRegressor(sets.L1Ball(100.0), intercept=True, seed=0)
+        model.learn_arrays(X + mean, y)
+        lost[mean] = model.cumulative_loss / 1500
+    assert lost[5.0] < 1.4 * lost[0.0]
+    assert lost[50.0] < 2.0 * lost[5.0]
+
+
 @pytest.mark.parametrize("where", SETS)
 def test_offline_it_reaches_the_optimum(where):
     X, y = stream(200, 10, False)

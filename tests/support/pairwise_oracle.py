@@ -12,10 +12,11 @@ from support.draws import NOISE_BLOCK
 class PairwiseOracle:
     """F is summed from every sample that was ever learned, whenever a slope of it is wanted.
 
-    ``window``: a sample counts 1 - 1 / window of the next one.
+    ``window``: a sample counts 1 - 1 / window of the next one. With ``intercept`` a step along a feature is one along
+    the feature less its mean.
     """
 
-    def __init__(self, constraint, loss, memory, steps, c, seed, d, window=math.inf):
+    def __init__(self, constraint, loss, memory, steps, c, seed, d, window=math.inf, intercept=False):
         self.constraint, self.loss, self.memory, self.steps = constraint, loss, memory, steps
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
         self.noise = iter(rng.random(NOISE_BLOCK))
@@ -25,6 +26,8 @@ class PairwiseOracle:
         self.c = c * math.sqrt(math.log(1 + d))
         self.seen = self.model = self.pull = self.total = 0.0
         self.count = 0
+        self.trust, self.effective = np.zeros(d), 0.0
+        self.intercept, self.b, self.offset, self.newton = intercept, 0.0, 0.0, 0.0
         self.kind = type(constraint).__name__
         if self.kind == "Box":
             self.lower, self.upper = constraint.lower, constraint.upper
@@ -38,10 +41,44 @@ class PairwiseOracle:
         alpha, h = (c * np.array([s[k] for s in self.samples])[:, None] for k in (2, 3))
         at = np.array([s[4] for s in self.samples])
         H = (h * X**2).sum(0)
-        g = (alpha * X).sum(0) + (h * X**2 * (self.w - at)).sum(0)
+        m, share = self.mean(), self.share()
+        g = (alpha * X).sum(0) - m * alpha.sum() + share * (h * X**2 * (self.w - at)).sum(0)
         ratio = max(self.seen / self.model, 1.0) if self.model else 1.0
-        noise = 0.0 if self.kind == "ProbabilitySimplex" else self.c * np.sqrt((alpha**2 * X**2).sum(0))
-        return g, noise * np.ones_like(g), H * ratio
+        noise = 0.0 if self.kind == "ProbabilitySimplex" else self.c * np.sqrt(share * (alpha**2 * X**2).sum(0))
+        return g, noise * np.ones_like(g), share * H * ratio
+
+    def curvatures(self):
+        """Those of the intercept, of each feature with it, and of each feature."""
+        X = np.array([s[0] for s in self.samples])
+        h = np.array([s[5] * s[3] for s in self.samples])
+        return h.sum(), h @ X, h @ X**2
+
+    def mean(self):
+        """What a step takes from the intercept."""
+        held, along, _ = self.curvatures()
+        return self.trust * along / held if held and len(self.samples) > 1 else 0.0 * along
+
+    def see_means(self, has):
+        """How much of each mean is beyond chance."""
+        held, along, H = self.curvatures()
+        explained = along**2 / np.where(H > 0.0, H * held, np.inf)
+        beyond = np.maximum(explained - 5.0 / self.effective * (1.0 - explained), 0.0)
+        if len(self.samples) == 1:
+            beyond *= 0.0
+        self.trust[has] = np.divide(beyond, explained, out=np.zeros(self.w.size), where=beyond > 0.0)[has]
+
+    def share(self):
+        """How much of each curvature is not its mean's."""
+        if not self.intercept or len(self.samples) == 1 or not self.curvatures()[0]:
+            return np.ones(self.w.size)
+        _, along, H = self.curvatures()
+        left = np.where(H > 0.0, 1.0 - self.mean() * along / np.where(H > 0.0, H, 1.0), 0.0)
+        return np.where(left > 1e-9, left, 0.0)
+
+    def move(self, j, to):
+        by = self.mean()[j] * (to - self.w[j])
+        self.w[j] = to
+        self.b, self.offset = self.b - by, self.offset + by
 
     def aim(self, j):
         g, noise, H = (a[j] for a in self.sums())
@@ -64,19 +101,22 @@ class PairwiseOracle:
         self.key[j] = abs(z - h * self.w[j]) * (0.8 if self.w[j] == 0.0 else 1.0)
 
     def look(self, sample):
-        x, y, _, _, at, _ = sample
-        _, alpha, h = self.loss_at(y, float(x @ self.w))
+        x, y, _, _, at, _, offset = sample
+        _, alpha, h = self.loss_at(y, float(x @ self.w) + self.b)
         change = self.w - at
-        model = h * float((x * change) @ (x * change))
+        model = h * float((self.share() * x * change) @ (x * change))
         if at is not self.w and model > 0.0:
-            self.seen = 0.999 * self.seen + h * float(x @ change) ** 2
+            self.seen = 0.999 * self.seen + h * (float(x @ change) - (self.offset - offset)) ** 2
             self.model = 0.999 * self.model + model
         sample[2:5] = alpha, h, self.w.copy()
+        sample[6] = self.offset
+        if at is self.w and self.intercept:
+            self.see_means(x != 0.0)
         for j in np.flatnonzero(x):
             if self.w[j] != 0.0 and self.kind != "ProbabilitySimplex":
                 to, h_j, _ = self.aim(j)
                 if h_j > 0.0 and to == 0.0:
-                    self.w[j] = 0.0
+                    self.move(j, 0.0)
             self.touch(j)
 
     def step(self):
@@ -84,7 +124,7 @@ class PairwiseOracle:
         size, R = np.abs(self.w).sum(), self.upper
         if self.kind == "ProbabilitySimplex":
             if not self.w.any():
-                self.w[j] = R
+                self.move(j, R)
             else:
                 self.exchange(j, 0.0)
         elif self.key[j] > 0.0:
@@ -94,9 +134,11 @@ class PairwiseOracle:
             if self.kind in ("L1Ball", "UnitSimplex") and grows > 0.0 and size + grows > R:
                 self.exchange(j, max(R - size, 0.0))
             else:
-                self.w[j] = to
+                self.move(j, to)
                 if self.kind == "L2Ball" and np.linalg.norm(self.w) > R:
-                    self.w *= R / np.linalg.norm(self.w)
+                    by = R / np.linalg.norm(self.w)
+                    self.w *= by
+                    self.b, self.offset = self.b + (1.0 - by) * self.offset, by * self.offset
         self.touch(j)
 
     def exchange(self, j, room):
@@ -107,17 +149,18 @@ class PairwiseOracle:
             sign = 1.0 if w[j] > 0.0 or (w[j] == 0.0 and g[j] < 0.0) else -1.0
         others = [k for k in np.flatnonzero(w) if k != j]
         if not others:
-            w[j] += sign * room
+            self.move(j, w[j] + sign * room)
             return
         gains = [np.sign(w[k]) * g[k] + noise[k] for k in others]
         k, gain = others[int(np.argmax(gains))], max(gains)
         mine = sign * g[j] + noise[j]
         step = max((gain - mine) / (H[j] + H[k]), 0.0)
         if step >= abs(w[k]) + room:
-            step, w[k] = abs(w[k]) + room, 0.0
+            step = abs(w[k]) + room
+            self.move(k, 0.0)
         else:
-            w[k] -= np.copysign(max(step - room, 0.0), w[k])
-        w[j] += sign * step
+            self.move(k, w[k] - np.copysign(max(step - room, 0.0), w[k]))
+        self.move(j, w[j] + sign * step)
         self.touch(k)
 
     def loss_at(self, y, z):
@@ -131,15 +174,29 @@ class PairwiseOracle:
             h = alpha**2 / (2 * max(value, 0.1 * self.total / self.count)) if self.total else 0.0
         return value, alpha, h
 
+    def fit_intercept(self, y, z, weight):
+        """A Newton step on the sample, by the curvature of all so far."""
+        _, alpha, _ = self.loss_at(y, z)
+        h = (self.loss_at(y, z + 1e-3)[1] - self.loss_at(y, z - 1e-3)[1]) / 2e-3
+        self.newton = (1.0 - 1.0 / self.window) * self.newton + weight * h
+        step = weight * alpha / (self.newton * (1.0 + 1.0 / self.count))
+        while self.loss_at(y, z - step)[1] * alpha < 0.0:
+            step /= 2.0
+        self.b -= step
+
     def learn(self, x, y, weight=1.0):
-        self.total += float(self.loss(y, float(x @ self.w)))
+        z = float(x @ self.w) + self.b
+        self.total += float(self.loss(y, z))
+        self.effective = (1.0 - 1.0 / self.window) * self.effective + 1.0
         self.count += 1
         for sample in self.samples:
             sample[5] *= 1.0 - 1.0 / self.window
         self.key *= 1.0 - 1.0 / self.window
         self.pull *= 1.0 - 1.0 / self.window
-        self.samples.append([x, y, 0.0, 0.0, self.w, weight])
+        self.samples.append([x, y, 0.0, 0.0, self.w, weight, self.offset])
         self.look(self.samples[-1])
+        if self.intercept:
+            self.fit_intercept(y, z, weight)
         for k in range(self.steps):
             if k:
                 self.look(self.samples[-1 - int(next(self.noise) * min(len(self.samples) - self.first, self.memory))])
@@ -227,3 +284,5 @@ class MixtureOracle:
         model.first = len(other.samples) - common
         model.w, model.key = other.w.copy(), other.key.copy()
         model.seen, model.model, model.pull = other.seen, other.model, other.pull
+        model.b, model.offset, model.newton = other.b, other.offset, other.newton
+        model.trust, model.effective = other.trust.copy(), other.effective

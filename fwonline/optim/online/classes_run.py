@@ -50,6 +50,7 @@ def _arrays(entries: int, stride: int, mem: Memory) -> classes.Matrix:
         bound=np.full(blocks, -np.inf),
         group=np.full(groups, -np.inf),
         sums=np.zeros((entries, 4)),
+        means=np.zeros((0, 2)),
         active=np.zeros(entries, np.int64),
         place=np.full(entries, -1),
         at=np.zeros((mem.val.size, stride)),

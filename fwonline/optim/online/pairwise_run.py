@@ -90,15 +90,17 @@ class StochasticPairwiseRun(Run):
     _own = pairwise.Quadratic
     _kept: typing.ClassVar[dict[str, Kept]] = {
         "sums": Kept("feature", columns=4),
+        "means": Kept("feature", columns=2),
         "active": Kept("list"),
         "place": Kept("place"),
         "at": Kept("entry"),
         "curves": Kept("sample"),
         "counts": Kept("sample"),
+        "offsets": Kept("sample"),
     }
     _decided = (*Run._decided, "entries", "significance", "growth")
     _within: typing.ClassVar[dict[str, tuple[float, float]]] = dict.fromkeys(
-        ("penalty", "curvature_seen", "curvature_model", "pull", "total"), (0.0, checks.HUGE)
+        ("penalty", "curvature_seen", "curvature_model", "pull", "total", "held", "per_held"), (0.0, checks.HUGE)
     )
     _most_contribution = LARGEST
     _key_kind = SIMPLEX
@@ -152,6 +154,9 @@ class StochasticPairwiseRun(Run):
         self.mix.v[:] = 0.0
         self.s.mixed_nonzeros = 0
         show(self.view)
+
+    def _keeps(self, name: str) -> bool:
+        return super()._keeps(name) and (name != "means" or bool(self.s.fit_intercept))
 
     def _resize(self, capacity: int) -> None:
         super()._resize(capacity)
@@ -245,6 +250,7 @@ class StochasticPairwiseRun(Run):
         checks.bounded(self, "curvature_seen", 0.0, LARGEST * s.curvature_model)
         _loaded.require(self, "curves", bool((own.curves >= 0.0).all()), "curvatures >= 0")
         _loaded.require(self, "counts", bool((own.counts >= 0.0).all()), "numbers >= 0")
+        self._check_centre()
         checks.check_listed(self)
         if self._lists_nonzeros:
             w = s.w_scale * self.it.v[: self.n_features]
@@ -255,6 +261,16 @@ class StochasticPairwiseRun(Run):
             slack = 1e-6 * (self.region.p if self.is_free else max(1.0, self.region.p) ** 2)
             checks.bounded(self, "size", size - slack, size + slack)
         self._check_windows()
+
+    def _check_centre(self) -> None:
+        """What features lose to their means: nothing without an intercept, whose kernels look up no means."""
+        s, means = self.s, self.own.means
+        least = pairwise.LEAST_HELD
+        checks.bounded(self, "few", 0.0, pairwise.FEW)
+        checks.bounded(self, "offset", -checks.HUGE, checks.HUGE)
+        checks.bounded(self, "per_held", 0.0, 1.0 / least if s.fit_intercept else 0.0)
+        trust = means[:, pairwise.TRUST]
+        _loaded.require(self, "means", bool(((trust >= 0.0) & (trust <= 1.0)).all()), "shares from 0 to 1")
 
     def _check_windows(self) -> None:
         """The models that forget are those of the parameters, and have learned the same stream."""

@@ -81,7 +81,8 @@ def enter(run, problem, x, at, seen):
     memory.store(mem, s, slot, at, x, seen)
     own.curves[slot] = pairwise.trusted(h, seen.largest, problem.region.p)
     c = pairwise.weigh_newest(run.it, own, s, slot)
-    change = pairwise.Change(c * seen.alpha, (c * seen.alpha) * (c * seen.alpha), c * own.curves[slot], 0.0)
+    own.offsets[slot] = s.offset
+    change = pairwise.Change(c * seen.alpha, (c * seen.alpha) * (c * seen.alpha), c * own.curves[slot], 0.0, True)
     pairwise.add(run.it, own, s, problem.region, memory.row_of(mem, slot), change)
     s.n_gradients += 1
 
@@ -126,11 +127,11 @@ def renew(run, problem, slot):
     curve = pairwise.trusted(h, held.largest, problem.region.p)
     old_alpha, old, c = held.alpha, own.curves[slot], own.counts[slot]
     model, before = pairwise.moved(it, own, s, x)
-    pairwise.note_curvature(s, curve, margin - before, model)
+    pairwise.note_curvature(s, curve, margin - before - (s.offset - own.offsets[slot]), model)
     held.alpha = alpha
-    own.curves[slot] = curve
+    own.curves[slot], own.offsets[slot] = curve, s.offset
     change = pairwise.Change(
-        c * (alpha - old_alpha), (c * c) * (alpha * alpha - old_alpha * old_alpha), c * curve, c * old
+        c * (alpha - old_alpha), (c * c) * (alpha * alpha - old_alpha * old_alpha), c * curve, c * old, False
     )
     pairwise.add(it, own, s, problem.region, x, change)
 
@@ -262,6 +263,11 @@ class StochasticPairwiseFW(Optimizer):
     some standard errors of 0, the more the more features there are to err by, is noise, and its feature stays out. Its
     weight in the mean falls like :math:`n^{-1/2}`.
 
+    Features that come together because none of them is ever far from its mean cost nothing where an intercept is
+    fitted: a step along a feature is one along the feature less its mean, what it adds to every prediction taken from
+    the intercept (one more sum a feature, :math:`\sum_i h_i x_{ij}`; sparse rows stay sparse). Means within two
+    standard errors of 0 count as 0.
+
     Streams change: suddenly, gradually, again and again, by a slope that never stops. So, online, two more such models
     learn beside this one, in whose sums a sample counts :math:`e^{-1/64}` and :math:`e^{-1/16}` of the next (nearly:
     1 - 1/64 and 1 - 1/16). What predicts is a convex combination of the three points, which lies in the set. Its
@@ -299,7 +305,8 @@ class StochasticPairwiseFW(Optimizer):
     Notes
     -----
     Cost: ``steps_per_sample`` times the non-zeros of a sample (its margin, four sums and a key for each) and the scan
-    of d / 65536 maxima; a pairwise step looks at 64 non-zeros of w, in turns, for the atom to leave. The models that
+    of d / 65536 maxima; a pairwise step looks at 64 non-zeros of w, in turns, for the atom to leave. An intercept makes
+    it 1.1 to 1.5 times as long, by the means of features: most where all features are non-zero. The models that
     forget take two steps a sample each, which makes it 1.2 to 2 times as long; while they have weight, the non-zeros of
     w are added up besides (all coordinates of a box). The gap is that of F without its last term (of a mixture, of the
     models' mean F at its point) and costs O(d) when it is asked for. It says how far this model is from its own best
