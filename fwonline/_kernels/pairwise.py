@@ -37,14 +37,13 @@ import typing
 
 import numpy as np
 
-from fwonline._kernels.coordinates import BLOCK_SHIFT, admit, best, raise_bounds, rebuild
+from fwonline._kernels.coordinates import BLOCK_SHIFT, best, raise_bounds
 from fwonline._kernels.entry import prefetch
-from fwonline._kernels.layout import L2, LARGEST, SIMPLEX, UNIT_SIMPLEX, inner, jit, part
+from fwonline._kernels.layout import L2, LARGEST, SIMPLEX, UNIT_SIMPLEX, jit, part
 from fwonline._kernels.steps import bounds
 
-# Columns of ``sums``.
+# Columns of ``sums``, and of ``means``.
 SLOPE, SQUARES, CURVATURE, ANCHOR = 0, 1, 2, 3
-# Columns of ``means``.
 ALONG, TRUST = 0, 1
 # The square of the standard errors within which a mean counts as 0; the least share of a curvature that is no mean's.
 FEW, LEAST = 5.0, 1e-9
@@ -425,6 +424,25 @@ def moved(it, own, s, x):
 
 
 @part
+def drop(it, own, s, kind, x, count):
+    """So many entries of a sample have gone to 0: the list of non-zeros, ||w|| and the intercept follow."""
+    at = own.at
+    last = np.int64(-1)
+    for _ in range(count):
+        # By position, so that neither the list of non-zeros nor a sum shows the order of the entries.
+        first = -1
+        for k in range(x.start, x.stop):
+            j = np.int64(x.idx[k])
+            if it.v[j] == 0.0 and x.val[k] != 0.0 and at[k] != 0.0 and j > last and (first < 0 or j < x.idx[first]):
+                first = k
+        last = np.int64(x.idx[first])
+        shift(own, s, last, -at[first])
+        if kind <= L2:
+            unlist(own, s, last)
+            s.size -= size_of(kind, at[first])
+
+
+@part
 def add(it, own, s, region, x, change):
     """A sample's contribution changes; ``at`` takes the iterate.
 
@@ -478,117 +496,5 @@ def add(it, own, s, region, x, change):
             g = r - b
             z, h_j = free_aim(kind, w, g, curvature * bend, penalty * math.sqrt(max(q, 0.0)), pull)
         set_key(it, region, j, w, g, z, h_j)
-    last = np.int64(-1)
-    for _ in range(dropped):
-        # By position, so that neither the list of non-zeros nor a sum shows the order of the entries.
-        first = -1
-        for k in range(x.start, x.stop):
-            j = np.int64(x.idx[k])
-            if it.v[j] == 0.0 and x.val[k] != 0.0 and at[k] != 0.0 and j > last and (first < 0 or j < x.idx[first]):
-                first = k
-        last = np.int64(x.idx[first])
-        shift(own, s, last, -at[first])
-        if kind <= L2:
-            unlist(own, s, last)
-            s.size -= size_of(kind, at[first])
-
-
-# Weights are brought down by this when the newest sample's passes it; a power of two, so that nothing is rounded.
-UNIT = 2.0**128
-
-
-@inner
-def rescale(it, own, s):
-    """All weights of samples, and so F, over ``UNIT``."""
-    by = 1.0 / UNIT
-    multiply(it.u, own, s.d, by)
-    for k in range(it.bound.size):
-        it.bound[k] *= by
-    for k in range(it.group.size):
-        it.group[k] *= by
-    for i in range(own.counts.size):
-        own.counts[i] *= by
-    s.pull *= by
-    s.bias_slope *= by
-    s.held *= by
-    s.per_held /= by
-    s.total *= by
-    s.unit *= by
-
-
-@part
-def multiply(u, own, d, by):
-    """Keys and sums of F, times a number."""
-    sums, means = own.sums, own.means
-    for j in range(d):
-        u[j] *= by
-        sums[j, SLOPE] *= by
-        sums[j, SQUARES] *= by * by
-        sums[j, CURVATURE] *= by
-        sums[j, ANCHOR] *= by
-        if means.shape[0] > 0:
-            means[j, ALONG] *= by
-
-
-@part
-def weigh_newest(it, own, s, slot):
-    """c_i of the newest sample, its weight times a unit that grows by a factor each time: so F forgets."""
-    s.unit *= s.growth
-    if s.unit > UNIT:
-        rescale(it, own, s)
-    own.counts[slot] = s.weight * s.unit
-    s.total += s.unit
-    s.u_scale = 1.0 / s.total
-    return own.counts[slot]
-
-
-@part
-def join(run, ranks):
-    """Features of these ranks, whose weights and sums are 0."""
-    it, place, s = run.it, run.own.place, run.state[0]
-    d = s.d
-    s.d = d + ranks.size
-    for i in range(ranks.size):
-        it.rank[d + i] = ranks[i]
-        place[d + i] = -1
-    admit(it, d, s.d)
-
-
-@inner
-def take_over(run, other):
-    """A model becomes what another one is, which holds samples of the same stream: its iterate, F and scalars."""
-    it, own, s = run.it, run.own, run.state[0]
-    source, theirs, o = other.it, other.own, other.state[0]
-    by, d = 1.0 / o.unit, s.d
-    for j in range(d):
-        it.v[j], it.u[j] = source.v[j], source.u[j]
-        own.active[j], own.place[j] = theirs.active[j], theirs.place[j]
-        for column in range(4):
-            own.sums[j, column] = theirs.sums[j, column]
-        if s.fit_intercept != 0:
-            own.means[j, ALONG], own.means[j, TRUST] = theirs.means[j, ALONG], theirs.means[j, TRUST]
-    multiply(it.u, own, d, by)
-    rebuild(it, SIMPLEX, d)
-    s.w_scale, s.nonzeros, s.size, s.rotor, s.since = o.w_scale, o.nonzeros, o.size, o.rotor, o.since
-    s.pull, s.penalty = by * o.pull, o.penalty
-    s.curvature_seen, s.curvature_model = o.curvature_seen, o.curvature_model
-    s.bias_slope, s.held, s.per_held = by * o.bias_slope, by * o.held, o.per_held / by
-    s.few, s.offset = o.few, o.offset
-    s.intercept, s.intercept_h = o.intercept, o.intercept_h
-    s.unit, s.total = 1.0, by * o.total
-    s.u_scale = 1.0 / s.total
-    held, their_held = run.mem.held, other.mem.held
-    own.counts[:] = 0.0
-    own.curves[:] = 0.0
-    for i in range(held.size):
-        held[i].alpha = 0.0
-    common = min(s.live, o.live, o.seen - o.forgotten)
-    s.forgotten = s.seen - common
-    for age in range(common):
-        i, k = (s.seen - 1 - age) % held.size, (o.seen - 1 - age) % their_held.size
-        held[i].alpha = their_held[k].alpha
-        own.curves[i], own.counts[i] = theirs.curves[k], by * theirs.counts[k]
-        own.offsets[i] = theirs.offsets[k]
-        start, at = held[i].start, their_held[k].start
-        for entry in range(held[i].length):
-            own.at[start + entry] = theirs.at[at + entry]
+    if dropped > 0:
+        drop(it, own, s, kind, x, dropped)

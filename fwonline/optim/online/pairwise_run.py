@@ -42,7 +42,7 @@ def join(bound, ranks):
     """Features of these ranks join all models."""
     run = opened(bound)
     for k in range(run.own.mix.omega.size):
-        pairwise.join(run.own.models[k], ranks)
+        mixing.join(run.own.models[k], ranks)
 
 
 _join = Direct(join)
@@ -245,7 +245,7 @@ class StochasticPairwiseRun(Run):
         checks.bounded(self, "forgotten", 0, s.seen)
         checks.bounded(self, "rotor", 0, max(0, self.it.v.size - 1))
         checks.bounded(self, "since", 0, pairwise.PERIOD)
-        checks.bounded(self, "unit", 0.5, pairwise.UNIT)
+        checks.bounded(self, "unit", 0.5, mixing.UNIT)
         # Curvatures are multiplied by the ratio: it must leave them numbers.
         checks.bounded(self, "curvature_seen", 0.0, LARGEST * s.curvature_model)
         _loaded.require(self, "curves", bool((own.curves >= 0.0).all()), "curvatures >= 0")

@@ -80,7 +80,7 @@ def enter(run, problem, x, at, seen):
         s.live -= 1
     memory.store(mem, s, slot, at, x, seen)
     own.curves[slot] = pairwise.trusted(h, seen.largest, problem.region.p)
-    c = pairwise.weigh_newest(run.it, own, s, slot)
+    c = mixing.weigh_newest(run.it, own, s, slot)
     own.offsets[slot] = s.offset
     change = pairwise.Change(c * seen.alpha, (c * seen.alpha) * (c * seen.alpha), c * own.curves[slot], 0.0, True)
     pairwise.add(run.it, own, s, problem.region, memory.row_of(mem, slot), change)
@@ -199,7 +199,7 @@ def replace_those_behind(run):
     models, mix = run.own.models, run.own.mix
     for k in range(mix.omega.size - 2, -1, -1):
         if mixing.is_behind(mix, k, 1.0 / (1.0 - 1.0 / models[k + 1].state[0].growth)):
-            pairwise.take_over(models[k], models[k + 1])
+            mixing.take_over(models[k], models[k + 1])
 
 
 @jit
