@@ -265,10 +265,12 @@ class StochasticPairwiseRun(Run):
     def _check_centre(self) -> None:
         """What features lose to their means: nothing without an intercept, whose kernels look up no means."""
         s, means = self.s, self.own.means
-        least = pairwise.LEAST_HELD
         checks.bounded(self, "few", 0.0, pairwise.FEW)
         checks.bounded(self, "offset", -checks.HUGE, checks.HUGE)
-        checks.bounded(self, "per_held", 0.0, 1.0 / least if s.fit_intercept else 0.0)
+        checks.bounded(self, "per_held", 0.0, 1.0 / pairwise.LEAST_HELD if s.fit_intercept else 0.0)
+        # A mean is within twice the largest value there can be: steps along it leave the intercept a number.
+        good = bool((np.abs(means[:, pairwise.ALONG]) <= 2.0 * LARGEST / max(s.per_held, 1e-100)).all())
+        _loaded.require(self, "means", good, "means of values that features can have")
         trust = means[:, pairwise.TRUST]
         _loaded.require(self, "means", bool(((trust >= 0.0) & (trust <= 1.0)).all()), "shares from 0 to 1")
 
