@@ -52,9 +52,9 @@ def test_versions_that_were_read_are_used(version, monkeypatch):
 @pytest.mark.parametrize("version", ["2.0.2", "3.0.10", "3.1.0", "3.1.0rc1", "4.0.0"])
 def test_versions_that_were_not_read_are_refused(version, monkeypatch):
     monkeypatch.setattr("kafka.__version__", version)
-    with pytest.raises(SourceError, match=rf"3\.0\.11 or later, before 3\.1, found {version}: pip install"):
+    with pytest.raises(SourceError, match=rf"3\.0\.11 or later, before 3\.1, found {version}: .*pip install"):
         KafkaSource("t")
-    with pytest.raises(SourceError, match=rf"found {version}: pip install"):
+    with pytest.raises(SourceError, match=rf"found {version}: .*pip install"):
         KafkaSink("t")
 
 
