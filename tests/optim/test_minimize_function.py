@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fwonline import optim, sets
+from fwonline.optim.problem.function import Search, SmoothFunction, search
 from fwonline.optim.schedules import Harmonic, LineSearch, ShortStep
 
 FAMILY = {"fw": optim.FW, "away": optim.AwayFW, "pairwise": optim.PairwiseFW}
@@ -261,3 +262,15 @@ def test_others_say_who_can(optimizer):
 def test_composite_optimizers_take_an_objective():
     with pytest.raises(TypeError, match=r"minimize_composite\(optim.Objective\(gradient=grad, value=f\)"):
         optim.HCGM().minimize_function(quadratic, slope, sets.L1Ball(1.0), np.zeros(8))
+
+
+@pytest.mark.parametrize("bend", [0.0, 1.0, 2.65e209])
+def test_a_search_along_a_slope_of_rounding_alone_stays(bend):
+    """At the best point -<g, d> is what sums are off by; a point beyond it may be all that there is."""
+    x, direction = np.full(3, 0.1), np.array([3e-8, -1e-7, 2e-8])
+    function = SmoothFunction(lambda x: float(direction @ x) + 2.0, lambda x: direction.copy())
+    start = Search(0.0, x, function.gradient(x), function.value(x), bend)
+    found = search(function, start, direction, np.spacing(1.0), 1.0)
+    assert found.gamma == 0.0
+    assert found.x is x
+    assert found.curvature == bend

@@ -122,7 +122,7 @@ def search(function: SmoothFunction, start: Search, direction: Array, slope: flo
         return start._replace(gamma=0.0)
     enough = max(_SHARE * slope, 4.0 * EPS * float(np.vdot(np.abs(g), np.abs(direction))))
     low, low_slope, high, high_slope, side = 0.0, -slope, math.inf, math.inf, 0
-    gamma = min(limit, slope / (curvature * dist_sq)) if curvature > 0.0 else limit
+    gamma = min(limit, slope / curvature / dist_sq) if curvature > 0.0 else limit
     for _ in range(_LOOKS):
         point = x + gamma * direction
         there = _tried(function.gradient, point)
@@ -144,7 +144,10 @@ def search(function: SmoothFunction, start: Search, direction: Array, slope: flo
         if high - low <= 4.0 * EPS * high:
             break
         gamma = low + (high - low) * (0.5 if high_slope == math.inf else low_slope / (low_slope - high_slope))
-    bend = (found + slope) / (gamma * dist_sq)
+    moves = gamma * math.sqrt(dist_sq) > EPS * float(np.abs(x).max())
+    if not moves:  # the slope was one of rounding: no direction of descent
+        return Search(0.0, x, g, here, curvature)
+    bend = (found + slope) / gamma / dist_sq
     curvature = bend if 0.0 < bend < math.inf else curvature
     gradient: Array | None = there
     while not (value := _tried(function.value, point)) <= here + 16.0 * EPS * abs(here):
