@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from river import optim as river_optim
+from support.catalogue import state_of
 from support.mixture_oracle import AdaGradMixtureOracle
 
 from fwonline import losses, sets
@@ -173,3 +174,13 @@ def test_a_huge_target_loses_nothing_to_rounding(where):
         model.learn_one(as_dict(x), label)
         assert model.violation <= 1e-9
     codec.loads(codec.dumps(model))  # which looks at all that it holds
+
+
+@pytest.mark.parametrize("where", [sets.Box([-1.0, 0.5, -2.0], [1.0, 1.0, 2.0]), sets.ProbabilitySimplex()], ids=str)
+def test_a_mixture_that_does_not_begin_at_zero_is_read_back(where):
+    model = FWRegressor(where, Mixture(memory=20), seed=1, intercept=False)
+    rng = np.random.default_rng(0)
+    for row in rng.normal(size=(30, 3)):
+        model.learn_one(dict(enumerate(row.tolist())), float(row.sum()))
+    again = codec.loads(codec.dumps(model))
+    assert state_of(again) == state_of(model)

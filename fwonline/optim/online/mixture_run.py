@@ -217,7 +217,11 @@ class MixtureRun(Run):
     # --- features -----------------------------------------------------------------------------------------------
 
     def _let_follow(self, first: int, last: int) -> None:
-        self.own.points[first:last] = self.it.v[first:last, None]
+        start = self.it.v[first:last]
+        self.own.points[first:last] = start[:, None]
+        if start.any():  # of a simplex, or a box without 0
+            self.own.sizes[:] += (start**2 if self.region.kind == L2 else np.abs(start)).sum()
+            np.maximum(self.own.tops, self.own.sizes, out=self.own.tops)
 
     def grow(self, ranks: NDArray[np.int64]) -> None:
         super().grow(ranks)
