@@ -20,7 +20,7 @@ import numpy as np
 
 from fwonline._kernels.coordinates import admit, rebuild
 from fwonline._kernels.layout import LARGEST, SIMPLEX, inner, part
-from fwonline._kernels.pairwise import ALONG, ANCHOR, CURVATURE, SLOPE, SQUARES, TRUST
+from fwonline._kernels.pairwise import ALONG, ANCHOR, CURVATURE, SLOPE, SQUARES, TRUST, centres
 
 # Samples over which what the models lost is remembered, and standard errors of a slope that count as noise.
 SPAN = 100.0
@@ -224,10 +224,11 @@ def take_over(run, other):
     s.w_scale, s.nonzeros, s.size, s.rotor, s.since = o.w_scale, o.nonzeros, o.size, o.rotor, o.since
     s.pull, s.penalty = by * o.pull, o.penalty
     s.curvature_seen, s.curvature_model = o.curvature_seen, o.curvature_model
-    s.bias_slope, s.held, s.per_held = by * o.bias_slope, by * o.held, o.per_held / by
+    s.bias_slope, s.held = by * o.bias_slope, by * o.held
     s.few, s.offset = o.few, o.offset
     s.intercept, s.intercept_h = o.intercept, o.intercept_h
     s.unit, s.total = 1.0, by * o.total
+    s.per_held = 1.0 / s.held if s.fit_intercept != 0 and centres(s) else 0.0
     s.u_scale = 1.0 / s.total
     held, their_held = run.mem.held, other.mem.held
     own.counts[:] = 0.0

@@ -127,6 +127,13 @@ def share(mean, along, curvature):
 
 
 @part
+def centres(s):
+    """Whether features are taken less their means: of one sample none is known, and where samples fade a mean is not
+    told from a slope: a trend hardly moves in a window, and what it is worth there, extrapolated, is anything."""
+    return s.held > LEAST_HELD and s.total > s.unit and s.growth == 1.0
+
+
+@part
 def mean_of(own, s, j):
     """m_j, what a step along a coordinate takes from the intercept."""
     return own.means[j, TRUST] * own.means[j, ALONG] * s.per_held
@@ -455,8 +462,7 @@ def add(it, own, s, region, x, change):
     if fits:
         s.bias_slope += change.alpha
         s.held = max(s.held + bent, 0.0)
-        # Of one sample no mean is known.
-        s.per_held = 1.0 / s.held if s.held > LEAST_HELD and s.total > s.unit else 0.0
+        s.per_held = 1.0 / s.held if centres(s) else 0.0
         s.few = FEW * s.unit / s.total
     per_held, few, bias = s.per_held, s.few, s.bias_slope
     for k in range(x.start, x.stop):
@@ -481,7 +487,7 @@ def add(it, own, s, region, x, change):
             if change.enters:
                 means[j, TRUST] = trust(along, curvature, per_held, few)
             mean = means[j, TRUST] * along * per_held
-            left = share(mean, along, curvature)
+            left = share(mean, along, curvature) if per_held > 0.0 else 1.0
             # From here on those of the feature less its mean.
             r -= mean * bias
             q *= left

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from river import datasets, preprocessing
 from river import optim as river_optim
 from support.oracles import OwnSquared
 from support.pairwise_oracle import MixtureOracle, PairwiseOracle
@@ -320,3 +321,20 @@ def test_a_loss_of_nothing_and_one_below_zero_are_watched_quietly():
 def test_a_window_is_longer_than_a_sample(value):
     with pytest.raises(ValueError, match="window must be a number of samples > 1, or None"):
         StochasticPairwiseFW(window=value)
+
+
+def test_a_trend_is_no_mean_to_the_models_that_forget():
+    """For 16 samples a date stands still: less its mean it is worth anything, which an intercept would extrapolate."""
+    scaler, lost = preprocessing.StandardScaler(), {"all": 0.0, "window": 0.0}
+    models = {
+        "all": FWRegressor(sets.L1Ball(1000.0), seed=0, intercept=True),
+        "window": FWRegressor(
+            sets.L1Ball(1000.0), StochasticPairwiseFW(window=64, forgetting=False), seed=0, intercept=True
+        ),
+    }
+    for x, y in datasets.WaterFlow():
+        row = {"day": x["Time"].toordinal(), "month": x["Time"].month, "hour": x["Time"].hour}
+        scaler.learn_one(row)
+        for name, model in models.items():
+            lost[name] += (model.play_one(scaler.transform_one(row), y) - y) ** 2
+    assert lost["all"] < 1.3 * lost["window"]

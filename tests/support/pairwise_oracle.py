@@ -63,7 +63,7 @@ class PairwiseOracle:
         held, along, H = self.curvatures()
         explained = along**2 / np.where(H > 0.0, H * held, np.inf)
         beyond = np.maximum(explained - 5.0 / self.effective * (1.0 - explained), 0.0)
-        if len(self.samples) == 1:
+        if len(self.samples) == 1 or self.window < math.inf:  # a trend is not told from a mean
             beyond *= 0.0
         self.trust[has] = np.divide(beyond, explained, out=np.zeros(self.w.size), where=beyond > 0.0)[has]
 

@@ -266,7 +266,7 @@ class StochasticPairwiseFW(Optimizer):
     Features that come together because none of them is ever far from its mean cost nothing where an intercept is
     fitted: a step along a feature is one along the feature less its mean, what it adds to every prediction taken from
     the intercept (one more sum a feature, :math:`\sum_i h_i x_{ij}`; sparse rows stay sparse). Means within two
-    standard errors of 0 count as 0.
+    standard errors of 0 count as 0. Where samples fade this is left out: there a mean is not told from a trend.
 
     Streams change: suddenly, gradually, again and again, by a slope that never stops. So, online, two more such models
     learn beside this one, in whose sums a sample counts :math:`e^{-1/64}` and :math:`e^{-1/16}` of the next (nearly:
