@@ -304,8 +304,6 @@ def test_an_example_brings_its_data(here, capsys):
 
 @pytest.mark.kafka
 def test_a_topic_is_sampled(here, make_topic, kafka, capsys):
-    if kafka.client:
-        pytest.skip(f"init talks plainly, and {kafka.description} does not")
     topic = make_topic()
     with stream.KafkaSink(topic, kafka.bootstrap) as sink:
         for row in rows(30):

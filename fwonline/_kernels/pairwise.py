@@ -38,7 +38,6 @@ import typing
 import numpy as np
 
 from fwonline._kernels.coordinates import BLOCK_SHIFT, best, raise_bounds
-from fwonline._kernels.entry import prefetch
 from fwonline._kernels.layout import L2, LARGEST, SIMPLEX, UNIT_SIMPLEX, jit, part
 from fwonline._kernels.steps import bounds
 
@@ -57,9 +56,6 @@ ROUND = 64
 WINDOW = 1000.0
 # Steps between two measurements of the l2 ball's multiplier, and two sums of ||w||.
 PERIOD = 64
-
-# Features whose numbers the processor keeps close by.
-CLOSE = 4096
 
 
 class Quadratic(typing.NamedTuple):
@@ -83,19 +79,6 @@ class Change(typing.NamedTuple):
     h: float
     old: float
     enters: bool  # whether the sample is new
-
-
-@part
-def ask(run, x):
-    """Ask for the numbers of a sample's features, where there are so many that they are not close by."""
-    it, sums = run.it, run.own.sums
-    if run.state[0].d <= CLOSE:
-        return
-    for k in range(x.start, x.stop):
-        j = np.int64(x.idx[k])
-        prefetch(sums, sums.shape[1] * j)
-        prefetch(it.v, j)
-        prefetch(it.u, j)
 
 
 @part

@@ -25,7 +25,7 @@ import numpy as np
 
 from fwonline._kernels.entry import call
 from fwonline._kernels.layout import GENERIC, L1, L2, LARGEST, LINF, SIMPLEX, UNIT_SIMPLEX, inner, part
-from fwonline._kernels.pairwise import list_coordinate
+from fwonline._kernels.pairwise import list_coordinate, size_of
 from fwonline._kernels.steps import PROJECTION, bounds
 
 # Geometric, in units of U / r; the learners from number ``IMPLICIT`` on step implicitly.
@@ -152,12 +152,6 @@ def project_after(it, own, s, region, idx, start, stop):
 
 
 # --- AdaGrad at several step sizes ---
-
-
-@part
-def size_of(kind, w):
-    """What a weight adds to ``sizes``."""
-    return w * w if kind == L2 else abs(w)
 
 
 @part

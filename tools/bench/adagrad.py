@@ -75,7 +75,7 @@ def _project(kind, w, metric, listed, count, radius):  # pragma: no cover  compi
 
 @nb.njit(cache=True, error_model="numpy")
 def _learn(indptr, indices, values, y, loss, kind, radius, step, w, metric, listed, place, counts, free):
-    """One pass; answers the sum of the losses before learning. A sample costs the non-zeros of w where it projects.
+    """One pass; returns the sum of the losses before learning. A sample costs the non-zeros of w where it projects.
 
     ``free`` is empty, or of an intercept outside the set: the best constant by Newton's steps, its curvature and
     samples, and AdaGrad's offset from it with its metric.

@@ -32,6 +32,8 @@ __all__ = ["StochasticPairwiseFW"]
 
 # Fewest steps a sample, where their number follows its entries.
 FEWEST = 4
+# Features whose numbers the processor keeps close by.
+CLOSE = 4096
 
 
 @part
@@ -103,9 +105,22 @@ def draw(run):
 
 
 @part
+def ask(run, x):
+    """Ask for the numbers of a sample's features, where there are so many that they are not close by."""
+    it, sums = run.it, run.own.sums
+    if run.state[0].d <= CLOSE:
+        return
+    for k in range(x.start, x.stop):
+        j = np.int64(x.idx[k])
+        prefetch(sums, sums.shape[1] * j)
+        prefetch(it.v, j)
+        prefetch(it.u, j)
+
+
+@part
 def ask_rows(run, count):
     """Ask for the rows of the next draws."""
-    for ahead in range(count if run.state[0].d > pairwise.CLOSE else 0):
+    for ahead in range(count if run.state[0].d > CLOSE else 0):
         held = run.mem.held[drawn(run, ahead)]
         prefetch_row(run.mem.idx, run.mem.val, held.start, held.length)
         for k in range(held.start, held.start + held.length, LINE // 8):
@@ -189,7 +204,7 @@ def learn_with(run, model, x, k, look):
         if step > 0:
             renew(model, problem, draw(model))
         if step + 1 < steps:
-            pairwise.ask(model, memory.row_of(model.mem, drawn(model, 0)))
+            ask(model, memory.row_of(model.mem, drawn(model, 0)))
         pairwise.step(model.it, model.own, s, problem.region)
 
 
@@ -216,7 +231,7 @@ def learn(bound, bound_rows, first, last):
         if not can_square(s.weight * shown.alpha, shown.largest):
             return TOO_LARGE
         for k in range(count):
-            pairwise.ask(models[k], x)
+            ask(models[k], x)
         for k in range(count):
             status = look_with(run, models[k], x, k, shown)
             if problem.failed[0] != 0:
