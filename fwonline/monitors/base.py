@@ -44,6 +44,29 @@ class Monitor(base.Base, abc.ABC):
             The model, or a pipeline that ends with it.
         """
 
+    def most_together(self) -> float:
+        """How many of the next samples `update_many` takes at once; infinity: any number.
+
+        1 for a monitor that looks at the model after each sample, which is what a monitor does that says nothing else.
+        One that looks now and then says how many samples there are to its next look, that one included.
+        """
+        return 1
+
+    def update_many(self, y_true: Any, y_pred: Any, *, model: Any = None) -> None:
+        """Take note of samples that were learned one after another: the same as `update` after each of them.
+
+        Parameters
+        ----------
+        y_true
+            The targets, an array of shape (n,), where n is at most what `most_together` has said.
+        y_pred
+            What was predicted before each target was learned: an array of n numbers or labels, or
+            `fwonline._protocols.Probabilities` of n rows.
+        model
+            The model as it is after the last of them; a linear one has all n in its `last_samples`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} takes samples one by one")
+
     @abc.abstractmethod
     def get(self) -> dict[str, Any]:
         """Return the values: a flat dict as JSON can hold it, always with the same keys; None where not known yet."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import abc
 import base64
-from collections.abc import Hashable, Iterator
-from typing import Any, Self
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+
+if TYPE_CHECKING:
+    from fwonline.stream.block import Block
 
 __all__ = ["AnySource", "Rejected", "Sample", "Sink", "Source", "as_source"]
 
@@ -171,10 +174,26 @@ class Source(AnySource, abc.ABC):
     def __iter__(self) -> Iterator[Sample | Rejected | None]:
         """Yield the items behind `position`; if `idle_ticks` is set, also None, which is no item."""
 
+    def blocks(self, most: int = 4096) -> Iterator[Block | Sample | Rejected | None]:
+        """Yield the same rows as `__iter__`, in the same order, those that can be in blocks of at most `most` rows.
+
+        Both iterators share the position, and an item that one has yielded the other has not. A source that waits for
+        its rows yields what is there after a few milliseconds. Here every row comes by itself.
+        """
+        yield from self
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether rows of numbers come in blocks."""
+        return type(self).blocks is not Source.blocks
+
     @property
     @abc.abstractmethod
     def position(self) -> Any:
-        """The place behind the last item yielded, as something JSON can hold."""
+        """The place behind the last item yielded, and of a block behind the last row that was taken.
+
+        Something JSON can hold.
+        """
 
     @abc.abstractmethod
     def seek(self, position: Any) -> None:
@@ -244,6 +263,14 @@ class Sink(Closing, abc.ABC):
     @abc.abstractmethod
     def write(self, record: dict[str, Any]) -> None:
         """Write one record. It may be buffered until `flush`."""
+
+    def write_many(self, columns: dict[str, Sequence[Any]]) -> None:
+        """Write a record for each row of equally long columns; a field that is None is left out of its record.
+
+        The same as `write` for each of them.
+        """
+        for row in zip(*columns.values(), strict=True):
+            self.write({name: value for name, value in zip(columns, row, strict=True) if value is not None})
 
     def flush(self, *, durable: bool = False) -> None:
         """Hand everything written to the system; with `durable`, wait until it is on the disk or acknowledged."""
