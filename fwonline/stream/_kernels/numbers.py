@@ -1,10 +1,10 @@
 """Decimal numbers in bytes: the float nearest to each, to the bit the one that Python reads.
 
-A number of up to 19 digits is a whole number w times a power of ten, w 10^q. Where w and the power are floats themselves,
-one multiplication or division rounds right (Clinger 1990). Elsewhere the upper bits of w 5^q decide, from a table of the
-powers of five in 128 bits (Lemire, "Number parsing at a gigabyte per second", 2021; proof of their sufficiency: Mushtak
-and Lemire 2023). What neither settles (results below the normal floats, digits beyond the nineteenth that matter) is
-left to Python, as is what is no number: the form says so.
+A number of up to 19 digits is a whole number w times a power of ten, w 10^q. Where w and the power are floats
+themselves, one multiplication or division rounds right (Clinger 1990). Elsewhere the upper bits of w 5^q decide, from a
+table of the powers of five in 128 bits (Lemire, "Number parsing at a gigabyte per second", 2021; why they suffice:
+Mushtak and Lemire 2023). What neither settles (results below the normal floats, digits beyond the nineteenth that
+matter) is left to Python, as is what is no number: the form says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fwonline._kernels.layout import inner, part
 
 __all__ = ["DECIMAL", "OTHER", "WHOLE", "byte", "read_number"]
 
-# --- forms: what Python has to read, if it is a number at all; one with a point, an exponent or a plus; digits alone ---
+# --- forms: what Python has to read, if it is a number; one with a point, an exponent or a plus; digits alone ---
 OTHER, DECIMAL, WHOLE = 0, 1, 2
 
 _PLUS, _MINUS, _NINE, _E = np.uint64(43), np.uint64(45), np.uint64(9), np.uint64(101)
@@ -131,10 +131,7 @@ def _nearest(w, q):
 
 @inner
 def _of_many_digits(text, start, stop, q):
-    """The float nearest to the digits from start to stop, a point among them, times 10^q; NaN where 19 do not settle it.
-
-    `q` counts from the last digit.
-    """
+    """The float nearest to all digits from start to stop, as one number, times 10^q; NaN where 19 do not settle it."""
     w, kept, digits = np.uint64(0), 0, 0
     for place in range(start, stop):
         digit = byte(text, place) - np.uint64(48)
@@ -162,7 +159,7 @@ def read_number(text, start, point):
     """
     place = start
     sign = byte(text, place)
-    if sign == _MINUS or sign == _PLUS:
+    if sign in (_MINUS, _PLUS):
         place += 1
     first = place
     w, place = _digits(text, place, np.uint64(0))
@@ -188,7 +185,7 @@ def read_number(text, start, point):
         form = DECIMAL
         place += 1
         mark = byte(text, place)
-        if mark == _MINUS or mark == _PLUS:
+        if mark in (_MINUS, _PLUS):
             place += 1
         power, behind = np.int64(0), place
         digit = byte(text, place) - np.uint64(48)
@@ -207,8 +204,8 @@ def read_number(text, start, point):
         value = np.float64(w) / _TENS[-q] if q < 0 else np.float64(w) * _TENS[q]
     else:
         value = _nearest(w, q)
-    if value != value or (
+    if np.isnan(value) or (
         form == WHOLE and sign == _MINUS and value == 0.0
-    ):  # -0 has a sign as a float, none as an int
+    ):  # as a float, -0 has a sign; as an int, not
         form = OTHER
     return -value if sign == _MINUS else value, place, form
