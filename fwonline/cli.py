@@ -22,6 +22,10 @@ from fwonline.exceptions import DefinitionError, SampleError, TooManyRejectedErr
 
 __all__ = ["main"]
 
+_EXTRAS = {
+    "matplotlib": ("drawing needs matplotlib", "viz"),
+    "prometheus_client": ("metrics need prometheus-client", "metrics"),
+}
 _OK, _FAILED, _MISUSED, _INTERRUPTED = 0, 1, 2, 130
 
 
@@ -72,8 +76,9 @@ def _message(error: Exception) -> str:
         return f'{text}\n(on_error = "skip" under [run] passes over such samples, dead_letter = "FILE" keeps them)'
     if isinstance(error, TooManyRejectedError):
         return f"{text}\n(max_rejected_share under [run] sets the share; 1.0 lets a run go on whatever is rejected)"
-    if isinstance(error, ImportError) and error.name == "matplotlib":
-        return f"drawing needs matplotlib: {how_to_install('viz')}"
+    if isinstance(error, ImportError) and (needed := _EXTRAS.get((error.name or "").partition(".")[0])):
+        what, extra = needed
+        return f"{what}: {how_to_install(extra)}"
     if isinstance(error, OSError) or type(error).__module__.startswith("fwonline."):
         return text
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -164,6 +169,13 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"expected a positive number, found {text!r}")
     return value
+
+
+def _listen(text: str) -> tuple[str, int]:
+    address, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535 (0: any), or ADDRESS:PORT, found {text!r}")
+    return address.strip("[]") or "127.0.0.1", int(port)
 
 
 def _figure(text: str) -> Path:
@@ -261,6 +273,8 @@ def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
     how.add_argument("--fresh", action="store_true", help="start over, in place of the run that was there")
     run.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/NAME)")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    port = "tell Prometheus how the run stands, at http://127.0.0.1:PORT/metrics, or to others at ADDRESS:PORT"
+    run.add_argument("--metrics-port", type=_listen, metavar="PORT", dest="metrics", help=port)
     write = "let sinks and states write below DIR too, not in the run folder alone; may be repeated"
     run.add_argument("--allow-write", action="append", type=Path, default=[], metavar="DIR", help=write)
     env = "let ${NAME} be read from the environment in bootstrap_servers and topics of sinks; may be repeated"

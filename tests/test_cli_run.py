@@ -265,7 +265,7 @@ def test_definition_errors_are_usage_errors(here, capsys):
         "fwonline: the definition has 2 mistakes\n"
         "bad.toml:1: the key 'model' is missing: it says what learns\n"
         "bad.toml:2: modle: unknown key. Did you mean 'model'? "
-        "Expected one of: name, source, model, monitors, sinks, run, group\n"
+        "Expected one of: name, source, model, monitors, sinks, run, group, metrics\n"
     )
     assert not (here / "runs").exists()
     assert main(["run", "absent.toml"]) == 2

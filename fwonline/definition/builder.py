@@ -17,7 +17,7 @@ from river.reco.base import Ranker
 from fwonline._pipeline import final_estimator
 from fwonline.definition import classes
 from fwonline.definition.hints import instead_of_class, instead_of_name, reader_of
-from fwonline.definition.permissions import REFERENCE, Permissions, is_secret
+from fwonline.definition.permissions import LOOPBACK, REFERENCE, Permissions, is_secret
 from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError, MonitorError
 from fwonline.loop import BadSamples, EventLoop, GroupLoop, Questions, Timing
@@ -27,7 +27,7 @@ from fwonline.stream.group import GroupSource
 
 __all__ = ["Builder"]
 
-_SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group")
+_SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group", "metrics")
 _BROKEN = object()  # in place of an object that could not be built, so that one pass finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and the fields of a loop's options.
 _RUN = {name: value for part in (BadSamples, Questions, Timing) for name, value in classes.parameters(part).items()}
@@ -80,6 +80,7 @@ class Builder:
         """
         self.unknown_keys(self.values, _SECTIONS, ())
         self.section_name()
+        self.section_metrics()
         settings = self.section_run()  # first: the seed is for all that follow
         source, model = self.section_source(), self.section_model()
         monitors = [self.monitor(spec, path, model) for spec, path in self.several("monitors")]
@@ -119,6 +120,21 @@ class Builder:
         elif not re.fullmatch(r"\w[\w .-]*", name):
             expected = "letters, digits, '_', '-' and '.', since it names the run's folder"
             self.problem(("name",), f"expected {expected}, found {name!r}")
+
+    def section_metrics(self) -> None:
+        kinds = {"port": "int", "address": "str"}
+        only = inspect.Parameter.KEYWORD_ONLY
+        spec = self.table("metrics", {k: inspect.Parameter(k, only, annotation=kind) for k, kind in kinds.items()})
+        if "metrics" in self.values and spec and "port" not in spec:
+            self.problem(("metrics",), "the key 'port' is missing: where Prometheus is to ask, such as port = 9108")
+        if type(port := spec.get("port")) is int and not 0 <= port <= 65535:
+            self.problem(("metrics", "port"), f"expected a port, from 1 to 65535, or 0 for any, found {port}")
+        if isinstance(address := spec.get("address"), str) and address not in LOOPBACK:
+            self.problem(
+                ("metrics", "address"),
+                f"expected 127.0.0.1 or ::1, found {address!r}: whoever runs the definition decides who else may "
+                "read: --metrics-port ADDRESS:PORT",
+            )
 
     def table(self, key: str, known: dict[str, inspect.Parameter]) -> dict[str, Any]:
         """A table of plain values, each checked against the parameter of its name."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from fwonline.checkpoint.file import Checkpoint
 from fwonline.definition.builder import Builder
-from fwonline.definition.permissions import Permissions, hidden, is_secret
+from fwonline.definition.permissions import LOOPBACK, Permissions, hidden, is_secret
 from fwonline.definition.settings import with_settings
 from fwonline.definition.toml import KeyPath, Lines, dotted, parse
 from fwonline.exceptions import DefinitionError
@@ -27,6 +27,7 @@ _FREE = {
     *(("run", key) for key in ("limit", "on_error", "max_rejected_share")),
     *(("run", key) for key in ("report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
     ("group", "merge_every"),
+    *(("metrics", key) for key in ("port", "address")),
 }
 
 
@@ -41,6 +42,8 @@ class StreamDefinition:
     ``model``, or where a union or a meta-estimator takes an estimator, is a pipeline. A river metric among the monitors
     is wrapped in `fwonline.monitors.Metric`, and its key ``window`` makes it one of the last so many samples. Nothing
     in a definition runs code.
+
+    A table ``metrics`` with a ``port`` has ``fwonline run`` tell Prometheus there how it stands, on this machine alone.
 
     A table ``group`` makes it the definition of a worker: several processes that run it share out the partitions of one
     stream (`GroupLoop`).
@@ -81,6 +84,12 @@ class StreamDefinition:
     def limit(self) -> int | None:
         """How many items the run shall take in all: for `EventLoop.run`."""
         return self.values.get("run", {}).get("limit")
+
+    @property
+    def metrics(self) -> tuple[str, int] | None:
+        """The address and the port where Prometheus is to ask, if the definition has a table ``metrics``."""
+        table = self.values.get("metrics")
+        return None if not table else (table.get("address", LOOPBACK[0]), table["port"])
 
     @property
     def is_shared(self) -> bool:

@@ -210,14 +210,14 @@ class EventLoop(Loop):
     def _save(self, position: Any = None) -> None:
         if self.checkpoint is None or (self._saved_n == self.counts.n and self._learner.held is None):
             return
+        began = time.perf_counter()
         self._flush(durable=True)
         place = self._position() if position is None else position
         state = self._learner.state(self.source.name, place, self.source.identity)
         outputs = [sink.position for sink in self.outputs]
         self.checkpoint.save({"written_by": fwonline.__version__, **state, "outputs": outputs})
         self._saved_n = self.counts.n
-        for observer in self.observers:
-            observer.on_checkpoint(str(self.checkpoint.path), self.counts.n)
+        self._tell_of_checkpoint(self.checkpoint.path, began)
 
     def _save_after_sample_error(self) -> None:
         if self._learner.held is None:  # the error is a monitor's or an observer's

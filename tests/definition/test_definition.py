@@ -181,7 +181,7 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
         (
             SMALL + 'monitor = ["ROCAUC"]',
             ["3: monitor: unknown key. Did you mean 'monitors'? "
-             "Expected one of: name, source, model, monitors, sinks, run, group"],
+             "Expected one of: name, source, model, monitors, sinks, run, group, metrics"],
         ),
         (SMALL + 'name = "../x"', ["3: name: expected letters, digits, '_', '-' and '.', since it names the run's "
                                    "folder, found '../x'"]),

@@ -122,6 +122,7 @@ class GroupLoop(Loop):
         self._saved: dict[str, dict[str, int]] = {}  # the offsets of each partition's last commit
         self._loaded: dict[str, Counts] = {}  # what each partition's counts were when it was assigned
         self._lost = Counts()  # what was counted of partitions that are lost
+        self._n_rebalances = self._n_commits_refused = 0
         self._next_look = 0.0  # when to look at the clock, while the items of one poll are learned
 
     @property
@@ -153,6 +154,7 @@ class GroupLoop(Loop):
     def _take_items(self, limit: float, stop: Stop) -> None:
         while not stop.requested and self.counts.n < limit:
             polled = self.source.poll()
+            self._n_rebalances += bool(polled.assigned)
             if polled.lost:
                 self._drop()
             try:
@@ -270,12 +272,14 @@ class GroupLoop(Loop):
         }
         if not moved:
             return
+        began = time.perf_counter()
         self._flush(durable=True)
         try:
             places = {partition: self._written(partition, learner) for partition, learner in moved.items()}
             if not self.source.commit(places):
                 return  # not certain: the older files stay
         except PartitionsLost:
+            self._n_commits_refused += 1
             self._drop()
             return
         for partition, place in places.items():
@@ -284,8 +288,7 @@ class GroupLoop(Loop):
             self.states.sweep(partition, place.metadata)
             if self._merge_topic is not None:
                 self._publish(self._merge_topic, partition, place.total_offset, moved[partition].model)
-        for observer in self.observers:
-            observer.on_checkpoint(str(self.states.path), self.counts.n)
+        self._tell_of_checkpoint(self.states.path, began)
 
     def _written(self, partition: str, learner: Learner) -> CommittedOffsets:
         """Write a partition's state and return the offsets to commit with its name."""
@@ -343,6 +346,9 @@ class GroupLoop(Loop):
     def _lag(self) -> tuple[int | None, dict[str, int]]:
         lags = self.source.lags()
         return sum(lags.values()), lags
+
+    def _group_events(self) -> dict[str, Any]:
+        return {"n_rebalances": self._n_rebalances, "n_commits_refused": self._n_commits_refused}
 
     def _values(self) -> dict[str, Any]:
         sums: dict[str, float] = {}
