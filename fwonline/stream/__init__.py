@@ -9,6 +9,7 @@ from fwonline.stream.csvfile import CSVSource
 from fwonline.stream.files import FileSource
 from fwonline.stream.iterables import IterableSource
 from fwonline.stream.jsonlines import JSONLinesSource
+from fwonline.stream.npz import NPZSource
 from fwonline.stream.parquet import ParquetSource
 from fwonline.stream.sinks import CallbackSink, CSVSink, FileSink, JSONLinesSink
 from fwonline.stream.svmlight import SVMLightSource
@@ -29,6 +30,7 @@ __all__ = [
     "KafkaGroupSource",
     "KafkaSink",
     "KafkaSource",
+    "NPZSource",
     "ParquetSource",
     "Rejected",
     "SVMLightSource",

@@ -18,7 +18,7 @@ from fwonline.stream.block import Block
 __all__ = ["VALUES", "Rows", "TableSource"]
 
 #: About as many values are read at once.
-VALUES = 1 << 17
+VALUES = 1 << 18
 
 
 class _Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,7 +21,7 @@ def check_both_roads(make, most=(1, 3, 4096), step=1):
         assert read(make(), blocks, n) == expected
         for k in range(0, len(expected), step):
             assert read(make(), cut, k, n) == expected, f"a block of {n} left at row {k}"
-    for k in range(0, len(expected), step):
+    for k in range(0, len(expected) - 1, step):
         for way in (samples, blocks):
             with make() as source:
                 source.seek(json.loads(json.dumps(expected[k][1])))
