@@ -243,8 +243,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_init(command: Callable[..., argparse.ArgumentParser]) -> None:
     init = command(
         *("init", _init, "write a definition for your own data, or an example"),
-        "Look at the first rows of a file (CSV, JSON lines, svmlight, Parquet, also gzipped) or of a Kafka topic, and "
-        "write a definition that learns it, with comments on what was found.",
+        "Look at the first rows of a file (CSV, JSON lines, svmlight, Parquet, .npz, also gzipped) or of a Kafka "
+        "topic, and write a definition that learns it, with comments on what was found.",
     )
     init.add_argument("stream", nargs="?", metavar="FILE", help="a file, or kafka://host:port/topic")
     init.add_argument("--target", metavar="COLUMN", help="the column to predict")

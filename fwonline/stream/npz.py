@@ -61,6 +61,8 @@ class NPZSource(TableSource):
         The array of rows, if the matrix is dense.
     feature_names
         The array of the features' names, if there is one.
+    require_target
+        Whether it is an error that there is no array of targets. If not, every sample is a question.
     name
         The file's name in messages; by default its path.
 
@@ -91,9 +93,11 @@ class NPZSource(TableSource):
         *,
         matrix: str = "X",
         feature_names: str = "names",
+        require_target: bool = True,
         name: str | None = None,
     ) -> None:
         super().__init__(path, name)
+        self.require_target = require_target
         self.target = target
         self.matrix = matrix
         self.feature_names = feature_names
@@ -114,7 +118,7 @@ class NPZSource(TableSource):
         matrix: _Dense | _Sparse = _Sparse(archive) if is_sparse else _Dense(archive, self.matrix)
         n, p = matrix.shape
         y, names = None, None
-        if self.target is not None:
+        if self.target is not None and (self.require_target or self.target in archive.names):
             y = archive.array(self.target, "fiubU", (n,))
             if y.dtype.itemsize > _LABEL:
                 raise y.wrong(f"texts of at most {_LABEL // 4:,} characters", y.dtype)

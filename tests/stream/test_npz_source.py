@@ -9,6 +9,8 @@ import pytest
 import scipy.sparse
 from support.roads import check_both_roads, in_blocks
 
+from fwonline.cli import main
+from fwonline.definition import load_definition
 from fwonline.exceptions import SourceError
 from fwonline.stream import NPZSource, Rejected, Sample, npz
 
@@ -226,3 +228,28 @@ def test_what_is_no_archive(path, tmp_path):
     source.seek({"row": 2, "n_rows": 4})
     with pytest.raises(SourceError, match="expected 4 rows, as the former run read, found 3"):
         next(iter(source))
+
+
+def test_from_nothing_to_a_curve(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X = RNG.normal(size=(60, 3))
+    save(path, X=X, y=X[:, 0] > 0)
+    assert main(["run", "a.npz", "--quiet", "--limit", "30"]) == 0
+    assert main(["run", "a.npz", "--quiet", "--resume"]) == 0
+    text = (tmp_path / "a.toml").read_text()
+    assert 'class = "NPZSource"' in text
+    assert 'class = "StandardScaler"' in text
+    assert '"n_learned": 60' in (tmp_path / "runs/a/summary.json").read_text()
+    save(path, X=X)
+    capsys.readouterr()
+    assert main(["predict", "runs/a", "a.npz"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 61
+
+
+def test_init_takes_sparse_rows(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(path, **{**HOSTILE, "y": np.array(["a", "b", "a", "b", "b"])})
+    assert main(["init", "a.npz", "--target", "y"]) == 0
+    assert "StandardScaler" not in (tmp_path / "a.toml").read_text()
+    load_definition("a.toml")
+    assert main(["init", "a.npz", "--target", "z", "--force"]) == 1
