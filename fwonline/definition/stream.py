@@ -24,7 +24,7 @@ _ABSENT = object()
 # Keys that change nothing of what was learned so far: a run may go on with other values of these.
 _FREE = {
     ("name",),
-    *(("run", key) for key in ("limit", "on_error", "max_rejected_share")),
+    *(("run", key) for key in ("limit", "on_error", "max_rejected_share", "blocks")),
     *(("run", key) for key in ("report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
     ("group", "merge_every"),
     *(("metrics", key) for key in ("port", "address")),

@@ -13,10 +13,12 @@ from fwonline.checkpoint.file import Checkpoint
 from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.loop._base import Loop, values_of
 from fwonline.loop._learner import Learner
+from fwonline.loop._road import road_of
 from fwonline.loop._signals import Stop
 from fwonline.loop.options import BadSamples, Options, Questions, Timing
-from fwonline.loop.report import Counts, Observer, Start
+from fwonline.loop.report import Counts, Observer, Road, Start
 from fwonline.stream.base import Rejected, Sample, Sink, as_source
+from fwonline.stream.block import Block
 
 __all__ = ["EventLoop"]
 
@@ -113,7 +115,8 @@ class EventLoop(Loop):
         )
         self._learner.kind["source"] = type(self.source).__qualname__
         self._learner.kind["sinks"] = [type(sink).__qualname__ for sink in self.outputs]
-        self._items: Iterator[Sample | Rejected | None] | None = None
+        self._items: Iterator[Block | Sample | Rejected | None] | None = None
+        self._road = Road(False)
         self._place: Any = None  # where the next run goes on, where the source is an item ahead of it
         self._saved_n: int | None = None
         self._resumed = False
@@ -144,7 +147,8 @@ class EventLoop(Loop):
                 if place is not None:
                     sink.truncate(place)
         learner.prepare()
-        self._items = iter(self.source)
+        self._road = road_of(self.source, learner, blocks=self.options.timing.blocks)
+        self._items = learner.slices(self.source.blocks()) if self._road.in_blocks else iter(self.source)
         now = time.perf_counter()
         self._reports.start(self.counts.n, now)
         self._checkpoints.start(self.counts.n, now)
@@ -162,7 +166,8 @@ class EventLoop(Loop):
     def _start(self) -> Start:
         resumed_from = str(self.checkpoint.path) if self._resumed and self.checkpoint else None
         source = self.source
-        return Start(source.name, str(self.model), source.length, self.counts.n, resumed_from, source.position)
+        known = source.length, self.counts.n, resumed_from, source.position, self._road
+        return Start(source.name, str(self.model), *known)
 
     def _position_reader(self) -> Callable[[], Any]:
         return lambda: self.source.position
@@ -175,8 +180,8 @@ class EventLoop(Loop):
         learner.take(self._items, limit, stop, self._look)
 
     def _with_held(
-        self, held: Sample | Rejected, items: Iterator[Sample | Rejected | None]
-    ) -> Iterator[Sample | Rejected | None]:
+        self, held: Sample | Rejected, items: Iterator[Block | Sample | Rejected | None]
+    ) -> Iterator[Block | Sample | Rejected | None]:
         """Yield the item that ended the run before and what follows it, unless the source yields it again, whole."""
         first, place = None, self._position()
         if self.source.may_reread:
@@ -185,7 +190,7 @@ class EventLoop(Loop):
             except SourceError:
                 self._learner.held = held
                 raise
-        if first is None or first.origin != held.origin:
+        if first is None or _origin(first) != held.origin:
             self._place = place
             yield held
             self._place = None
@@ -226,3 +231,7 @@ class EventLoop(Loop):
             self._save()
         except CheckpointError as error:  # an item that no checkpoint can hold: the last one stands
             warnings.warn(str(error), stacklevel=2)
+
+
+def _origin(item: Block | Sample | Rejected) -> str:
+    return item.origins(item.taken, item.taken + 1)[0] if isinstance(item, Block) else item.origin

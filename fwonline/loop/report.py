@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fwonline.stream.base import Rejected
 
-__all__ = ["Counts", "Observer", "Report", "Start", "Summary"]
+__all__ = ["Counts", "Observer", "Report", "Road", "Start", "Summary"]
 
 
 @dataclass
@@ -50,6 +50,28 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Road:
+    """How rows come to the model.
+
+    Parameters
+    ----------
+    in_blocks
+        Whether they come many at a time, where they are in order; else one by one.
+    why
+        Why they come one by one.
+    is_slower
+        Whether the source would have given blocks, had the rest been able to take them.
+    """
+
+    in_blocks: bool
+    why: str = ""
+    is_slower: bool = False
+
+    def __str__(self) -> str:
+        return "rows come in blocks" if self.in_blocks else f"rows come one by one: {self.why}"
+
+
+@dataclass(frozen=True)
 class Start:
     """What is known before the first sample: the names of source and model, and where the run starts.
 
@@ -63,6 +85,8 @@ class Start:
         Items that earlier runs of the same checkpoint took from the source, and the position behind them.
     resumed_from
         The checkpoint file from which the run goes on, or None for a new run.
+    road
+        How rows come to the model.
     """
 
     source: str
@@ -71,6 +95,7 @@ class Start:
     n: int = 0
     resumed_from: str | None = None
     position: Any = None
+    road: Road = Road(False)
 
 
 @dataclass(frozen=True, kw_only=True)
