@@ -12,7 +12,8 @@ from support.roads import check_both_roads, in_blocks
 from fwonline.cli import main
 from fwonline.definition import load_definition
 from fwonline.exceptions import SourceError
-from fwonline.stream import NPZSource, Rejected, Sample, npz
+from fwonline.stream import NPZSource, Rejected, Sample
+from fwonline.stream.arrays import npz
 
 N = 13
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from support.roads import check_both_roads, in_blocks
 from fwonline.cli import main
 from fwonline.exceptions import SourceError
 from fwonline.stream import Rejected, Sample
-from fwonline.stream.parquet import ParquetSource
+from fwonline.stream.arrays.parquet import ParquetSource
 
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):

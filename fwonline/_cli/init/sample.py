@@ -222,7 +222,7 @@ def _of_svmlight(path: Path, n: int) -> Stream:
 
 
 def _of_npz(path: Path, target: str, n: int) -> Stream:
-    from fwonline.stream.npz import NPZSource
+    from fwonline.stream.arrays.npz import NPZSource
 
     rows: list[dict] = []
     with NPZSource(path, target) as source:
@@ -235,7 +235,7 @@ def _of_npz(path: Path, target: str, n: int) -> Stream:
 
 
 def _of_parquet(path: Path, target: str | None, n: int) -> Stream:
-    from fwonline.stream.parquet import ParquetSource
+    from fwonline.stream.arrays.parquet import ParquetSource
 
     rows, bad = _taken(ParquetSource(path), n)
     _check(rows, bad, str(path), "in it")

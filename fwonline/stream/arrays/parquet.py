@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from fwonline._install import how_to_install
 from fwonline.exceptions import SourceError
+from fwonline.stream.arrays.table import VALUES, Rows, TableSource
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.block import Block
 from fwonline.stream.records import RecordLayout
-from fwonline.stream.table import VALUES, Rows, TableSource
 
 __all__ = ["ParquetSource"]
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fwonline.exceptions import SourceError
+from fwonline.stream.arrays.table import VALUES, Rows, TableSource
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.block import Block
-from fwonline.stream.table import VALUES, Rows, TableSource
 
 __all__ = ["NPZSource"]
 
