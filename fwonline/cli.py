@@ -17,6 +17,7 @@ from typing import Any
 
 import fwonline
 from fwonline._cli import FolderError
+from fwonline._cli.opening import open_when_asked
 from fwonline._install import how_to_install
 from fwonline.exceptions import DefinitionError, SampleError, TooManyRejectedError
 
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     options = _parser().parse_args(arguments)
+    open_when_asked()
     try:
         return options.command(options) or _OK
     except KeyboardInterrupt:

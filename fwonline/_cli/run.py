@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
@@ -19,7 +20,9 @@ from fwonline.checkpoint import Checkpoint
 from fwonline.definition import StreamDefinition, load_definition
 from fwonline.definition.settings import choices
 from fwonline.exceptions import DefinitionError
-from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
+
+if TYPE_CHECKING:
+    from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
 
 __all__ = ["Options", "run"]
 

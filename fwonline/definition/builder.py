@@ -8,25 +8,30 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from river import base, compose, metrics, utils
-from river.datasets.base import Dataset
-from river.reco.base import Ranker
+from river import base, compose, utils
 
+from fwonline._kinds import derives
 from fwonline._pipeline import final_estimator
 from fwonline.definition import classes
 from fwonline.definition.hints import instead_of_class, instead_of_name, reader_of
 from fwonline.definition.permissions import LOOPBACK, REFERENCE, Permissions, is_secret
 from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError, MonitorError
-from fwonline.loop import BadSamples, EventLoop, GroupLoop, Questions, Timing
-from fwonline.monitors import Metric, Monitor
-from fwonline.stream import Sink, Source, as_source
+from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.options import BadSamples, Questions, Timing
+from fwonline.monitors.base import Monitor
+from fwonline.monitors.metric import Metric
+from fwonline.stream.base import Sink, Source, as_source
 from fwonline.stream.group import GroupSource
+
+if TYPE_CHECKING:
+    from fwonline.loop.group import GroupLoop  # which a run on its own need not load
 
 __all__ = ["Builder"]
 
+_METRIC = "river.metrics.base.Metric"
 _SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group", "metrics")
 _BROKEN = object()  # in place of an object that could not be built, so that one pass finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and the fields of a loop's options.
@@ -89,6 +94,8 @@ class Builder:
         if not self.problems:
             try:
                 if group is not None:
+                    from fwonline.loop.group import GroupLoop
+
                     return GroupLoop(source, model, monitors, sinks, **group, **settings, **options)
                 return EventLoop(source, model, monitors, sinks, **settings, **options)
             except (TypeError, ValueError) as error:
@@ -171,7 +178,7 @@ class Builder:
         source = self.required(path, "what to read")
         if source is _BROKEN or isinstance(source, Source | GroupSource):
             return source
-        if not isinstance(source, Dataset):
+        if not derives(type(source), "river.datasets.base.Dataset"):
             return self.problem(path, f"expected a source or a dataset, found {type(source).__name__}")
         return as_source(source)
 
@@ -182,6 +189,8 @@ class Builder:
                 what = type(source).__name__
                 self.problem((), f"the table [group] is missing: {what} shares a stream out among workers")
             return None
+        from fwonline.loop.group import GroupLoop
+
         known = classes.parameters(GroupLoop)
         spec = self.table("group", {name: known[name] for name in _GROUP})
         if source is not _BROKEN and not isinstance(source, GroupSource):
@@ -212,10 +221,11 @@ class Builder:
         monitor = self.named_object(spec, path)
         if monitor is _BROKEN or isinstance(monitor, Monitor):
             return self.reading(monitor, model, path)
-        if not isinstance(monitor, metrics.base.Metric):
+        if not derives(type(monitor), _METRIC):
             return self.problem(path, f"expected a monitor or a river metric, found {type(monitor).__name__}")
         # river's metrics know no rankers, whose predictions are those of regressors
-        rates = isinstance(model, Ranker) and isinstance(monitor, metrics.base.RegressionMetric)
+        is_ranker = derives(type(model), "river.reco.base.Ranker")
+        rates = is_ranker and derives(type(monitor), "river.metrics.base.RegressionMetric")
         if model is not _BROKEN and not (rates or monitor.works_with(model)):
             what = type(final_estimator(model)).__name__
             return self.problem(path, f"{type(monitor).__name__} does not measure what {what} predicts")
@@ -288,7 +298,9 @@ class Builder:
                 )
         if any(step is _BROKEN for step in steps):
             return _BROKEN
-        return compose.Pipeline(*steps) if len(steps) > 1 else steps[0]
+        if len(steps) == 1:
+            return steps[0]
+        return compose.Pipeline(*steps)
 
     def estimators(
         self, spec: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None, *, many: bool
@@ -484,7 +496,7 @@ def _is_path(parameter: inspect.Parameter | None) -> bool:
 def _is_metric(name: str) -> bool:
     with contextlib.suppress(classes.AmbiguousName, ImportError):
         cls = classes.find(name, hint="metric")
-        return cls is not None and issubclass(cls, metrics.base.Metric)
+        return cls is not None and derives(cls, _METRIC)
     return False
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fwonline.checkpoint.file import Checkpoint
 from fwonline.definition.builder import Builder
@@ -14,9 +14,11 @@ from fwonline.definition.permissions import LOOPBACK, Permissions, hidden, is_se
 from fwonline.definition.settings import with_settings
 from fwonline.definition.toml import KeyPath, Lines, dotted, parse
 from fwonline.exceptions import DefinitionError
-from fwonline.loop.event_loop import EventLoop
-from fwonline.loop.group import GroupLoop
-from fwonline.loop.report import Observer
+
+if TYPE_CHECKING:
+    from fwonline.loop.event_loop import EventLoop
+    from fwonline.loop.group import GroupLoop
+    from fwonline.loop.report import Observer
 
 __all__ = ["StreamDefinition", "load_definition", "read_definition"]
 
@@ -120,7 +122,7 @@ class StreamDefinition:
             raise DefinitionError(f"{self.path}: expected a table [group]: this definition is of a run on its own")
         self.check(output, shared=shared)
         builder = self._builder(output, shared, opens=True)
-        return cast(GroupLoop, builder.build(observers=observers))
+        return cast("GroupLoop", builder.build(observers=observers))
 
     def build(
         self,
@@ -149,7 +151,7 @@ class StreamDefinition:
             raise DefinitionError(f"{self.path}: a definition with a table [group] describes a worker: build_worker")
         self.check(output)
         builder = self._builder(output, opens=True)
-        return cast(EventLoop, builder.build(checkpoint=checkpoint, resume=resume, observers=observers))
+        return cast("EventLoop", builder.build(checkpoint=checkpoint, resume=resume, observers=observers))
 
     def check(
         self, output: str | os.PathLike[str] | None = None, *, shared: str | os.PathLike[str] | None = None

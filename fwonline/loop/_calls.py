@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from river import base
-from river.reco.base import Ranker
 
+from fwonline._kinds import derives
 from fwonline._pipeline import final_estimator
 from fwonline._protocols import SupportsPlay, SupportsPlayBlock, SupportsPlayProba
 
@@ -59,7 +59,7 @@ class Calls:
 
 def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
     """Choose the calls for a model: probabilities where a monitor's metric needs them, else the plain prediction."""
-    if isinstance(model, Ranker):
+    if derives(type(model), "river.reco.base.Ranker"):
         return _of_ranker(model)
     final = final_estimator(model)
     has_probabilities = isinstance(final, base.Classifier) and any(map(_needs_probabilities, monitors))
@@ -121,7 +121,7 @@ def _is_supervised(model: Any) -> bool:
 # river's rankers take user and item apart from the context; in a stream's sample they are features.
 
 
-def _of_ranker(model: Ranker) -> Calls:
+def _of_ranker(model: Any) -> Calls:
     def split(x: dict) -> dict[str, Any]:
         context = dict(x)
         return {"user": context.pop("user"), "item": context.pop("item"), "x": context}

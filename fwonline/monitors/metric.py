@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from river import base, metrics, utils
+from river import base
 
 from fwonline import _loaded
+from fwonline._kinds import derives
 from fwonline._pipeline import final_estimator
 from fwonline._protocols import Probabilities
 from fwonline.exceptions import MonitorError
 from fwonline.monitors.base import Monitor
 
+if TYPE_CHECKING:
+    from river import metrics, utils  # which import all of scipy.stats
+
 __all__ = ["Metric", "gives_probabilities"]
 
+_BINARY = "river.metrics.base.BinaryMetric"
 # Where no label is named as the positive one, river takes True, which 1 equals; these are its counterparts.
 _PLAIN = frozenset({False, True, -1, 2})  # 0 and 1 are False and True
 _SINGLY = 8  # samples, which are told one by one sooner than together
@@ -92,11 +97,13 @@ class Metric(Monitor):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from river import metrics
+
         yield {"metric": metrics.MAE()}
 
     def check_model(self, model: Any) -> None:
         estimator = final_estimator(model)
-        binary = [type(part).__name__ for part in self._inner() if isinstance(part, metrics.base.BinaryMetric)]
+        binary = [type(part).__name__ for part in self._inner() if derives(type(part), _BINARY)]
         if binary and self.positive is None and getattr(estimator, "_multiclass", False):
             raise MonitorError(
                 f"{binary[0]} measures two classes, and {type(estimator).__name__} predicts any number of them: write "
@@ -124,7 +131,7 @@ class Metric(Monitor):
         label = max(y_pred, key=y_pred.__getitem__) if isinstance(y_pred, dict) else y_pred
         for metric, requires_labels in self._parts:
             inner = getattr(metric, "obj", metric)
-            if metrics.base.BinaryMetric in type(inner).__mro__:  # river's abstract classes make `isinstance` slow
+            if derives(type(inner), _BINARY):
                 metric.update(*self._binary(inner, y_true, label, None if requires_labels else y_pred))
             else:
                 metric.update(y_true, label if requires_labels else y_pred)
@@ -211,7 +218,7 @@ def _toml(label: Any) -> str:
 
 
 def _parts(metric: Any) -> list[Any]:
-    return list(metric) if isinstance(metric, metrics.base.Metrics) else [metric]
+    return list(metric) if derives(type(metric), "river.metrics.base.Metrics") else [metric]
 
 
 def _called(metric: Any) -> str:
