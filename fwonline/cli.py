@@ -275,6 +275,8 @@ def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
     how.add_argument("--fresh", action="store_true", help="start over, in place of the run that was there")
     run.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/NAME)")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    explain = "say whether rows come to the model in blocks, and why not where they do not"
+    run.add_argument("--explain", action="store_true", help=explain)
     port = "tell Prometheus how the run stands, at http://127.0.0.1:PORT/metrics, or to others at ADDRESS:PORT"
     run.add_argument("--metrics-port", type=_listen, metavar="PORT", dest="metrics", help=port)
     write = "let sinks and states write below DIR too, not in the run folder alone; may be repeated"

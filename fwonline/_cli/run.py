@@ -36,6 +36,7 @@ class Options:
     fresh: bool = False
     output: Path | None = None
     quiet: bool = False
+    explain: bool = False
     allow_write: Sequence[Path] = ()
     allow_env: Sequence[str] = ()
     settings: Sequence[str] = ()
@@ -121,6 +122,7 @@ def _run_alone(definition: StreamDefinition, folder: RunFolder, path: Path, opti
         for line in filter(None, (first, served)):
             output.write(line)
         with _view(definition.name, limit, output) as view:
+            view.explains = options.explain
             summary = _run(definition, own, limit, [*asked, view], group)
         output.write(_last_lines(summary, own, path, options, is_shared=is_shared))
         # whoever closed the output has seen enough: that is no Ctrl-C

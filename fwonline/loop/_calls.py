@@ -38,7 +38,7 @@ class Calls:
     play: Callable[[dict, Any], Any] | None = None  # predicts, learns and returns the prediction; None: no such method
     has_probabilities: bool = False  # whether `predict` returns probabilities
     play_block: Callable[..., Any] | None = None  # plays many samples; None: see `why_samples`
-    why_samples: str = ""  # why the model plays samples one by one, after its name
+    why_samples: str = ""  # why there is no `play_block`, in words behind the model's name
 
     def one_pass(self) -> Callable[[dict, Any], Any]:
         """Return what predicts and then learns; it raises `Unpredicted` where the prediction fails."""
@@ -72,7 +72,7 @@ def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
         learn = lambda x, y: model.learn_one(x)  # noqa: E731
         return Calls(predict, learn, "none", None, has_probabilities, play_block, why)
     if isinstance(final, (base.MultiLabelClassifier, base.MultiTargetRegressor)):
-        return Calls(predict, model.learn_one, "many", why_samples="has several targets")
+        return Calls(predict, model.learn_one, "many", why_samples="has several targets a sample")
     play: Callable[[dict, Any], Any] | None = None
     if has_probabilities:
         if isinstance(model, SupportsPlayProba) and _is_current(model, "play_proba_one", "predict_proba_one"):
@@ -86,12 +86,12 @@ def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
 def _block_player(model: Any, predict: str) -> tuple[Callable[..., Any] | None, str]:
     """Return what plays many samples just as the methods for one do, or None, and why there is no such thing."""
     if not isinstance(model, SupportsPlayBlock):
-        return None, "has no play_block"
+        return None, "learns samples one by one"
     for cls in type(model).__mro__:
         if "play_block" in vars(cls) or cls.__module__.startswith("fwonline."):
             break
         if redefined := {"learn_one", "play_one", "play_proba_one", predict} & vars(cls).keys():
-            return None, f"has a {min(redefined)} of its own, and no play_block"
+            return None, f"has a {min(redefined)} of its own, which no block goes through"
     why = model.play_reason
     return (model.play_block, "") if why is None else (None, why)
 

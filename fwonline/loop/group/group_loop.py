@@ -24,7 +24,7 @@ from fwonline.loop.group.merging import merge
 from fwonline.loop.group.serving import MergedModel
 from fwonline.loop.group.states import PartitionStates
 from fwonline.loop.options import BadSamples, Options, Questions, Timing
-from fwonline.loop.report import Counts, Observer, Start
+from fwonline.loop.report import Counts, Observer, Road, Start
 from fwonline.stream.base import Rejected, Sample, Sink
 from fwonline.stream.group import CommittedOffsets, GroupSource, MergeTopic, PartitionsLost
 
@@ -149,7 +149,8 @@ class GroupLoop(Loop):
             timer.start(0, now)
 
     def _start(self) -> Start:
-        return Start(source=self.source.name, model=str(self.model))
+        road = Road(False, "a worker of a group takes its partitions' samples in turns")
+        return Start(source=self.source.name, model=str(self.model), road=road)
 
     def _take_items(self, limit: float, stop: Stop) -> None:
         while not stop.requested and self.counts.n < limit:
