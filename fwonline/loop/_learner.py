@@ -6,6 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,13 +25,18 @@ from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop._values import check_time, is_hashable, shown
 from fwonline.loop.options import Options
 from fwonline.loop.report import Counts, Observer
-from fwonline.stream.base import Rejected, Sample, Sink
+from fwonline.stream.base import Rejected, Sample, Sink, Source
 from fwonline.stream.block import Block
 
 __all__ = ["Learner"]
 
-# The clock is read about this often, in seconds: reading it may take longer than learning a sample.
-_TICK = 0.01
+# The clock is read about this often, in seconds: reading it may take longer than learning a sample. A slice of a block
+# takes no longer, so that a signal is obeyed at once.
+_TICK = 0.005
+# And never more rarely than after so many samples.
+_TICK_SAMPLES = 4096
+# A slice of a block with fewer rows takes longer than these rows one by one.
+_SHORT = 4
 
 
 class Learner:
@@ -85,7 +91,7 @@ class Learner:
     def take(self, items: Iterator[Any], limit: float, stop: Stop, look: Callable[[int, float], float]) -> None:
         """Take items until `counts.n` is `limit`, the items end, or a stop is requested.
 
-        `look` is called about every hundredth of a second, with the number of the last item and the time; it returns
+        `look` is called every few thousandths of a second, with the number of the last item and the time; it returns
         the number of the item after which it must be called next.
 
         This function alone handles an ordinary sample, and its counters are local: a sample may take a microsecond, and
@@ -133,7 +139,7 @@ class Learner:
                 if n >= tick:
                     learned = counts.add(n, learned)
                     now = time.perf_counter()
-                    step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
+                    step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), _TICK_SAMPLES))
                     seen, tick = now, min(n + step, look(n, now), limit)
                     if n >= limit:
                         break
@@ -149,22 +155,30 @@ class Learner:
             raise
         counts.add(n, learned)
 
-    def slices(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Yield items for `take`, and a block as long as it has rows that are clean, each time for one slice of it.
+    def slices(self, source: Source) -> Iterator[Any]:
+        """Yield the items of a source for `take`: a block for each slice of its rows that can be played together.
 
-        The row behind them is the source's to yield, as a sample.
+        The row behind them is the source's to yield, as a sample. Where slices are short, as when questions wait or a
+        monitor looks at the model all the time, rows come one by one for a while, which then costs less.
         """
         questions, check_values = self.pending.questions, self.options.check_values
         labels = self.guard.labels if check_values else self._met
-        for item in items:
+        samples, n_samples = iter(source), 0
+        for item in source.blocks():
             if type(item) is not Block:
                 yield item
-            elif not questions:
-                self._clean = item.taken + clean_rows(self.guard, item, labels=labels, check_values=check_values)
+                continue
+            start, n_slices = item.taken, 1
+            if not questions:
+                self._clean = start + clean_rows(self.guard, item, labels=labels, check_values=check_values)
                 while item.taken < self._clean and not questions:
                     yield item
+                    n_slices += 1
                 if not check_values and item.taken < len(item):
                     self._met.add(item.y[item.taken : item.taken + 1].tolist()[0])
+            is_short = item.taken - start < _SHORT * n_slices
+            n_samples = min(2 * n_samples + _SHORT, _TICK_SAMPLES) if is_short else 0
+            yield from islice(samples, n_samples)
 
     def _play_rows(self, block: Block, n: int, most: float) -> int:
         """Predict, learn and count rows of a block, the first of which is item `n` + 1; return how many.

@@ -47,8 +47,13 @@ class EventLoop(Loop):
     was killed and is started again with the same arguments goes on from the last one, and ends with the same model, bit
     by bit, as a run that was never killed. `model` and `monitors` are brought to the saved state in place.
 
-    **Signals.** SIGINT and SIGTERM finish the current sample and write a checkpoint; `run` returns with
-    ``Summary.interrupted`` set. A second SIGINT raises KeyboardInterrupt at once.
+    **Blocks.** Where the source has many rows of numbers at a time (`fwonline.stream.Source.blocks`), the model plays
+    them in one call (`play_block`) and the monitors take them together, rows come in blocks: with the results, records,
+    reports and checkpoints of rows that come one by one, some ten times as fast. What is no ordinary row comes by
+    itself. `Start.road` tells which way was taken, and why; ``blocks=False`` takes the slower one.
+
+    **Signals.** SIGINT and SIGTERM finish the current sample, or a few thousandths of a second of a block, and write a
+    checkpoint; `run` returns with ``Summary.interrupted`` set. A second SIGINT raises KeyboardInterrupt at once.
 
     Parameters
     ----------
@@ -148,7 +153,7 @@ class EventLoop(Loop):
                     sink.truncate(place)
         learner.prepare()
         self._road = road_of(self.source, learner, blocks=self.options.timing.blocks)
-        self._items = learner.slices(self.source.blocks()) if self._road.in_blocks else iter(self.source)
+        self._items = learner.slices(self.source) if self._road.in_blocks else iter(self.source)
         now = time.perf_counter()
         self._reports.start(self.counts.n, now)
         self._checkpoints.start(self.counts.n, now)
