@@ -315,6 +315,7 @@ class Derivatives:
         return self.total / run.sum.n
 
     def leave(self, run: SumRun, slot: int) -> None:
+        self.alpha = fitted(self.alpha, run)  # the sample that comes may bring a class
         self._add(run, slot, -self.alpha[slot])
 
     def enter(self, run: SumRun, slot: int, slope: Array | float) -> None:
