@@ -110,6 +110,7 @@ class FeatureIndex:
         self._keys: tuple | None = None
         self._grows = False
         self._asked = _Asked()
+        self.table: typing.Any = None  # positions of a sparse matrix's columns: see `linear_model/columns.py`
 
     def __len__(self) -> int:
         return len(self.names)
@@ -182,7 +183,7 @@ class FeatureIndex:
                     del self.positions[name]
             del self.names[count:]
             self._forget_order()
-        self._forget_buffer()
+        self.forget_buffer()
         self.commit()
         return count
 
@@ -190,6 +191,7 @@ class FeatureIndex:
         """Positions that were known by their order may be others now."""
         self._numbered = -1
         self._asked = _Asked()
+        self.table = None
 
     # --- one sample, written into buffers ---------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class FeatureIndex:
         first = next(iter(x))
         same_first = first == self._first
         if not (same_first and self._keys == tuple(x)):
-            self._forget_buffer()
+            self.forget_buffer()
             try:
                 # After a sample that brought new names the next one is likely to bring more.
                 positions = self._find_or_add(x) if self._grows else self._find(x)
@@ -231,7 +233,7 @@ class FeatureIndex:
         """Prepare for samples of n features."""
         buffers.reserve(n)
         self._size = n
-        self._forget_buffer()
+        self.forget_buffer()
         self._pack_values, self._pack_positions = _packers(n)
 
     def _find_or_add(self, x: dict) -> typing.Sequence[int]:
@@ -247,8 +249,8 @@ class FeatureIndex:
             self.add(new)
         return self._find(x)
 
-    def _forget_buffer(self) -> None:
-        """What stands in the buffers is no longer the positions of ``_keys``."""
+    def forget_buffer(self) -> None:
+        """What stands in the buffers is no longer the positions of the keys seen last."""
         self._first = _NO_KEY
         self._keys = None
 
@@ -320,7 +322,7 @@ class FeatureIndex:
         """Write the positions of named columns into buffers; new ones are added, as :meth:`columns` adds them."""
         columns, n = self.columns(names), len(names)
         buffers.reserve(n)
-        self._forget_buffer()
+        self.forget_buffer()
         struct.pack_into(f"{n}I", buffers.idx_bytes, 0, *(range(n) if columns is None else columns.tolist()))
 
     def find_columns(self, names: typing.Sequence[typing.Any]) -> NDArray[np.int64] | None:
@@ -404,7 +406,7 @@ class FeatureIndex:
         self.seen[left:] = 0
         self.commit()
         self._forget_order()
-        self._forget_buffer()
+        self.forget_buffer()
         stays = new[idx] >= 0
         n = int(np.count_nonzero(stays))
         idx[:n], val[:n] = new[idx[stays]], val[stays]

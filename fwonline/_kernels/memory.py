@@ -28,6 +28,7 @@ from fwonline._kernels.layout import (
     NEED_NOISE,
     OK,
     TOO_LARGE,
+    inner,
     jit,
     open_part,
     part,
@@ -92,6 +93,21 @@ def dot_with(v, x):
     return sparse_dot(v, x.idx, x.val, x.start, x.stop)
 
 
+@inner
+def asked_margin(v, rows, i):
+    """<x, v> of the values that row i is predicted with; none but the first sums of pipelines come by here."""
+    return sparse_dot(v, rows.idx, rows.asked, rows.indptr[i], rows.indptr[i + 1])
+
+
+@part
+def answer(rows, i, z):
+    """What the model answers to row i, by other values than it learns from; whether that is a number."""
+    if rows.asked.size == 0:
+        return True
+    rows.shown[i, 0] = z
+    return abs(z) < np.inf
+
+
 @part
 def margin_of(it, mem, s, slot):
     """<x_i, w> of a slot."""
@@ -107,6 +123,8 @@ def can_sum(alpha, largest):
 @part
 def look(it, s, problem, rows, i):
     """Sample i as the present iterate sees it, its derivative times its weight, and whether it may be learned from."""
+    if rows.asked.size > 0 and not answer(rows, i, s.w_scale * asked_margin(it.v, rows, i) + s.intercept):
+        return Look(TOO_LARGE, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return weighed(judge(problem, rows, i, s.w_scale * dot_with(it.v, row_at(rows, i)), s.intercept), s.weight)
 
 
@@ -151,8 +169,23 @@ def is_ready(s, noise, draws):
 
 
 @part
-def play(s, seen):
-    """What monitors read of the sample that is learned from now on."""
+def play(s, seen, rows, i):
+    """What monitors read of sample i, which is learned from now on."""
+    count(s, seen)
+    note(s, rows, i)
+
+
+@part
+def note(s, rows, i):
+    """What was predicted of sample i, and the gap before it, where they are asked for."""
+    if rows.noted.size > 0:
+        rows.noted[i, 0] = s.prediction
+        rows.noted[i, 1] = s.gap
+
+
+@part
+def count(s, seen):
+    """One more sample."""
     s.target = seen.y
     s.prediction = seen.prediction
     s.loss = seen.loss

@@ -157,17 +157,30 @@ class Draws(typing.NamedTuple):
 
 
 class Rows(typing.NamedTuple):
-    """Samples as the rows of a CSR matrix, with their targets."""
+    """Samples as the rows of a CSR matrix, with their targets.
+
+    The last three are empty but where many are played: the values to predict with, where those are others than the ones
+    to learn from; what the model answers to each row before it learns it, where that is more than ``noted`` tells
+    (answers to ``asked``, scores of all classes); and of each row ``s.prediction``, with the gap before it.
+    """
 
     indptr: Ints
     idx: NDArray[np.uint32]
     val: Floats
     bits: Ints  # the same values' bits
     y: Floats
+    asked: Floats
+    shown: Floats
+    noted: Floats
 
     @classmethod
     def of(cls, indptr: Ints, idx: NDArray[np.uint32], val: Floats, y: Floats) -> Rows:
-        return cls(indptr, idx, val, val.view(np.int64), y)
+        return cls(indptr, idx, val, val.view(np.int64), y, val[:0], np.zeros((0, 1)), np.zeros((0, 2)))
+
+    def played(self, answers: int, asked: Floats | None = None) -> Rows:
+        """The same rows with room for so many answers to each, beside what is noted."""
+        n, asked = len(self.y), self.asked if asked is None else asked
+        return self._replace(asked=asked, shown=np.zeros((n, answers)), noted=np.zeros((n, 2)))
 
     @classmethod
     def room(cls, size: int) -> Rows:

@@ -22,7 +22,6 @@ _READERS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSONLinesSource"),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), "SVMLightSource"),
     ".parquet": "ParquetSource",
-    ".npz": "NPZSource",
 }
 _WITHOUT_NUMBER = {
     "ClassificationReport": "MacroF1, MacroPrecision and MacroRecall are numbers",

@@ -18,9 +18,11 @@ from fwonline.features import FeatureIndex, describe, rank_of
 from fwonline.linear_model import weights
 from fwonline.linear_model.matrices import is_frame, seen
 from fwonline.linear_model.merging import merged_linear
+from fwonline.linear_model.playing import Playing
 from fwonline.linear_model.radius import RadiusWatch, loss_of_zeros, watch
 from fwonline.linear_model.readings import Readings
 from fwonline.optim.base import Optimizer, check_count
+from fwonline.optim.online.stochastic_pairwise import default_optimizer
 from fwonline.optim.problem.data import as_rows
 from fwonline.sets import ConvexSet
 
@@ -35,7 +37,7 @@ __all__ = ["FWLinear"]
 _NONE = np.empty(0)
 
 
-class FWLinear(Readings, abc.ABC):
+class FWLinear(Readings, Playing, abc.ABC):
     """What :class:`FWRegressor` and :class:`FWClassifier` share."""
 
     # What the targets are, and the losses that speak of other ones.
@@ -178,8 +180,6 @@ class FWLinear(Readings, abc.ABC):
 
     def _default_optimizer(self) -> Optimizer:
         """What learns where nothing was named."""
-        from fwonline.optim.online.stochastic_pairwise import default_optimizer
-
         return default_optimizer(self.constraint)
 
     def _start(self, optimizer: Optimizer) -> Run:
@@ -266,6 +266,9 @@ class FWLinear(Readings, abc.ABC):
         """Learn a sample; return what `_raw_one` said of it before, to the last bit."""
         self.learn_one(x, y)
         return self._run.s.prediction
+
+    def _play_scores(self, x: dict, y: typing.Any) -> typing.Sequence[float] | NDArray[np.float64]:
+        return (self._play_raw(x, y),)
 
     def _complaint(self, status: int, x: dict, y: typing.Any) -> str:
         if status == layout.BAD_TARGET:
@@ -389,7 +392,7 @@ class FWLinear(Readings, abc.ABC):
             if status != layout.OK:
                 where = slice(rows[0][row], rows[0][row + 1])
                 x = {self._features.names[j]: v for j, v in zip(rows[1][where], rows[2][where].tolist(), strict=True)}
-                raise SampleError(f"row {row}: {self._complaint(status, x, labels[row].item())}")
+                raise SampleError(f"row {row}: {self._complaint(status, x, *labels[row : row + 1].tolist())}")
         if problem is not None:
             raise SampleError(f"row {good}: {problem}")
 

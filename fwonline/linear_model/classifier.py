@@ -10,9 +10,11 @@ from river import optim as river_optim
 from river import utils as river_utils
 
 from fwonline import _loaded
+from fwonline._kernels import scores
+from fwonline._protocols import Probabilities
 from fwonline.exceptions import SampleError
 from fwonline.linear_model.base import FWLinear
-from fwonline.linear_model.matrices import label_array
+from fwonline.linear_model.matrices import coded, label_array
 from fwonline.linear_model.merging import merged_linear
 from fwonline.losses import sigmoid
 
@@ -116,7 +118,8 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
 
     def _targets(self, labels):
         if labels.dtype.kind not in "biuf" or not labels.size:
-            return super()._targets(labels)
+            targets = coded(labels, self._classes) if len(self._classes) == 2 else None
+            return super()._targets(labels) if targets is None else (targets, None)
         # Two labels settle the classes; the rest are compared with them at once.
         self._target(labels[0].item())
         other = labels[labels != labels[0]]
@@ -171,6 +174,25 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         z = self._raw_many(X, names, p)
         return np.array([float(mean(one)) for one in z.tolist()]) if mean else p
 
+    def _positive_of(self, raw: np.ndarray) -> np.ndarray:
+        """The same of scores, shape (n, 1)."""
+        if mean := self._mean:
+            return np.array([float(mean(one)) for one in raw[:, 0].tolist()])
+        # Each score as the sum of a row of one entry, so that one compiled function says what all probabilities are.
+        n, p = len(raw), np.empty(len(raw))
+        ones = np.arange(n + 1), np.arange(n, dtype=np.uint32), np.ones(n)
+        scores.score_rows(raw[:, 0].copy(), (1.0, 0.0), *ones, np.empty(n), p)
+        return p
+
+    def _answers(self, raw: np.ndarray, classes: tuple) -> np.ndarray:
+        return self._labels(self._positive_of(raw), classes)
+
+    def _shares(self, raw: np.ndarray, classes: tuple) -> Probabilities:
+        p = self._positive_of(raw)
+        if classes[1] is None:
+            return Probabilities(np.ones((len(p), 1)), classes[:1])
+        return Probabilities(np.column_stack((1.0 - p, p)), classes)
+
     def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
         """The probability of each class: a half each before learning, and 1 for the only one seen so far."""
         return self._probabilities(self._raw_one(x), self.classes)
@@ -201,12 +223,11 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
     def predict_many(self, X: typing.Any) -> typing.Any:
         """The likelier class of a frame's rows; a series of the same library."""
         frame, values, names = self._frame(X)
-        labels = self._labels(self._positive(values, names))
+        labels = self._labels(self._positive(values, names), self.classes)
         return river_utils.dataframe.to_native_series(labels, name=self._y_name, like=frame)
 
-    def _labels(self, p: np.ndarray) -> np.ndarray:
+    def _labels(self, p: np.ndarray, classes: tuple) -> np.ndarray:
         # Of two that are equally likely the negative one, as `predict_one` has it.
-        classes = self.classes
         return label_array(classes[:1] * 2 if classes[1] is None else classes)[(p > 1.0 - p).astype(int)]
 
     def predict_arrays(self, X: typing.Any) -> np.ndarray:
@@ -217,11 +238,15 @@ class FWClassifier(FWLinear, base.MiniBatchClassifier):
         SampleError
             At the first row that has no finite score; the message names it.
         """
-        return self._labels(self.predict_proba_arrays(X))
+        return self._labels(self.predict_proba_arrays(X), self.classes)
 
     def predict_proba_arrays(self, X: typing.Any) -> np.ndarray:
         """The probability of the positive class of a matrix's rows, shape (n,), as :meth:`predict_proba_one` has it."""
         return self._positive(*self._matrix(X))
+
+    def play_proba_arrays(self, X: typing.Any, y: typing.Any) -> np.ndarray:
+        """As :meth:`play_arrays`, but the probability of the positive class of each row, shape (n,)."""
+        return self._positive_of(self._play_all(X, np.asarray(y)))
 
 
 def _pair(classes: tuple) -> tuple:

@@ -9,7 +9,7 @@ import numpy as np
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CSR", "is_frame", "label_array", "seen"]
+__all__ = ["CSR", "coded", "is_frame", "label_array", "seen"]
 
 CSR = tuple["NDArray[np.int64]", "NDArray[np.integer]", "NDArray[np.float64]"]
 
@@ -29,6 +29,15 @@ def label_array(classes: tuple) -> NDArray:
     except ValueError:  # some are tuples
         return labels
     return natural if natural.ndim == 1 and natural.tolist() == list(classes) else labels
+
+
+def coded(labels: NDArray, classes: tuple) -> NDArray[np.float64] | None:
+    """The place of each label among the classes; None where one is none of them."""
+    table = {label: float(k) for k, label in enumerate(classes)}
+    try:
+        return np.array([table[label] for label in labels.tolist()])
+    except (KeyError, TypeError):
+        return None
 
 
 def seen(rows: CSR) -> CSR:

@@ -25,6 +25,11 @@ class RadiusWatch:
     def __init__(self) -> None:
         self._targets: list[float] = []
 
+    @property
+    def missing(self) -> int:
+        """How many more are asked for."""
+        return SAMPLES - len(self._targets)
+
     def note(self, targets: Iterable[float]) -> bool:
         """Take targets that were learned; whether they are enough."""
         self._targets.extend(targets)

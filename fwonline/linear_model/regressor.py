@@ -117,6 +117,9 @@ class FWRegressor(FWLinear, base.MiniBatchRegressor):
         mean = self._mean
         return z if mean is None else np.array([float(mean(one)) for one in z.tolist()])
 
+    def _answers(self, raw: np.ndarray, classes: tuple) -> np.ndarray:
+        return self._predicted_many(raw[:, 0].copy())
+
     def predict_one(self, x: dict) -> float:
         """Predict the target of a sample; 0.0 (plus the intercept) before learning."""
         return self._predicted(self._raw_one(x))

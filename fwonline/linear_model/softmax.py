@@ -12,10 +12,11 @@ from river import utils as river_utils
 
 from fwonline import _loaded
 from fwonline._merging import check_alike, shares
+from fwonline._protocols import Probabilities
 from fwonline.exceptions import SampleError
 from fwonline.features import FeatureIndex, describe
 from fwonline.linear_model.base import FWLinear
-from fwonline.linear_model.matrices import is_frame, label_array, seen
+from fwonline.linear_model.matrices import coded, is_frame, label_array, seen
 from fwonline.linear_model.merging import united
 from fwonline.optim.base import Optimizer, check_count
 from fwonline.optim.online.classes_run import PairwiseClassesRun, moves_classes
@@ -201,6 +202,10 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
             self._classes = (*self._classes, y)
         return float(self._classes.index(y))
 
+    def _targets(self, labels):
+        targets = coded(labels, self._classes)
+        return super()._targets(labels) if targets is None else (targets, None)
+
     def _loss_of_zeros(self, targets: NDArray[np.float64]) -> float:
         return targets.size * math.log(max(self._run.k, 2))
 
@@ -208,25 +213,30 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
 
     def predict_proba_one(self, x: dict, **kwargs: typing.Any) -> dict:
         """The probability of each class seen so far; nothing before learning."""
+        z = self._scores(x)
+        return dict(zip(self.classes, probabilities(z[None])[0].tolist(), strict=True)) if z.size else {}
+
+    def _scores(self, x: dict) -> NDArray[np.float64]:
         idx, val = self._features.known(x)
-        z = self._run.scores(np.array([0, idx.size]), idx, val)
+        z = self._run.scores(np.array([0, idx.size]), idx, val)[0]
         if not np.isfinite(z).all():
             raise SampleError(describe(x) or "the scores are not finite")
-        return dict(zip(self.classes, probabilities(z)[0].tolist(), strict=True)) if z.size else {}
+        return z
 
     def play_proba_one(self, x: dict, y: typing.Any) -> dict:
         """Predict the probability of each class, then learn the sample; returns the prediction."""
-        run, known = self._run, self.classes
-        if not isinstance(run, PairwiseClassesRun):
-            p = self.predict_proba_one(x)
+        known = self.classes  # as they are before the sample may bring a new one
+        z = self._play_scores(x, y)
+        return dict(zip(known, probabilities(z[None])[0].tolist(), strict=True)) if known else {}
+
+    def _play_scores(self, x: dict, y: typing.Any) -> NDArray[np.float64]:
+        run, known = self._run, self._run.k
+        if isinstance(run, PairwiseClassesRun):
             self.learn_one(x, y)
-            return p
+            return run.shown_scores[:known]
+        z = self._scores(x)
         self.learn_one(x, y)
-        return (
-            dict(zip(known, probabilities(run.shown_scores[None, : len(known)])[0].tolist(), strict=True))
-            if known
-            else {}
-        )
+        return z
 
     def play_one(self, x: dict, y: typing.Any) -> typing.Any:
         """Predict the class of a sample, then learn the sample; returns the prediction: see `FWRegressor.play_one`."""
@@ -239,8 +249,30 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         self._check_finite(z, X, names)
         return probabilities(z)
 
-    def _labels(self, p: NDArray) -> NDArray:
-        return label_array(self.classes)[p.argmax(axis=1)]
+    def _labels(self, p: NDArray, classes: tuple) -> NDArray:
+        return label_array(classes)[p.argmax(axis=1)] if classes else np.full(len(p), None)
+
+    @property
+    def _n_answers(self) -> int:
+        return len(self._classes)
+
+    def _shares(self, raw: NDArray[np.float64], classes: tuple) -> Probabilities:
+        return Probabilities(probabilities(np.ascontiguousarray(raw[:, : len(classes)])), classes)
+
+    def _answers(self, raw: NDArray[np.float64], classes: tuple) -> NDArray:
+        return self._labels(self._shares(raw, classes).p, classes)
+
+    def play_proba_arrays(self, X: typing.Any, y: ArrayLike) -> NDArray[np.float64]:
+        """As :meth:`play_arrays`, but the probabilities of all classes of the rows, in the order of :attr:`classes`.
+
+        Shape (n, classes): 0.0 for a class that had not been met yet.
+        """
+        labels, before = np.asarray(y), self._classes
+        raw = self._play_all(X, labels)
+        p = np.zeros((len(raw), self._run.k))
+        for first, last, classes in self._stages(labels, before):
+            p[first:last, : len(classes)] = self._shares(raw[first:last], classes).p
+        return p
 
     def predict_proba_many(self, X: typing.Any) -> typing.Any:
         """The probability of each class for a frame's rows; a frame of the same library."""
@@ -252,7 +284,8 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
     def predict_many(self, X: typing.Any) -> typing.Any:
         """The likeliest class of a frame's rows; a series of the same library."""
         frame, values, names = self._frame(X)
-        labels = self._labels(self._probabilities(values, names)) if self.classes else np.full(len(values), None)
+        classes = self.classes
+        labels = self._labels(self._probabilities(values, names), classes) if classes else np.full(len(values), None)
         return river_utils.dataframe.to_native_series(labels, name=self._y_name, like=frame)
 
     def predict_arrays(self, X: typing.Any) -> NDArray:
@@ -265,7 +298,7 @@ StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there
         ValueError
             Before learning, when no class is known.
         """
-        return self._labels(self.predict_proba_arrays(X))
+        return self._labels(self.predict_proba_arrays(X), self.classes)
 
     def predict_proba_arrays(self, X: typing.Any) -> NDArray[np.float64]:
         """Probabilities, samples x classes in the order of :attr:`classes`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fwonline._kinds import derives
+from river import preprocessing
+
 from fwonline._pipeline import steps_of
 from fwonline.loop._values import is_number
 
@@ -21,7 +22,7 @@ def exploding(model: Any, n: int) -> Iterator[tuple[Any, str]]:
     `n` is how many samples were learned.
     """
     for step in steps_of(model):
-        if not derives(type(step), "river.preprocessing.one_hot.OneHotEncoder"):
+        if not isinstance(step, preprocessing.OneHotEncoder):
             continue
         for column, values in step.values.items():
             if len(values) > _MANY and (2 * len(values) > n or all(map(is_number, values))):

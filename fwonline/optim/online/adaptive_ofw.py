@@ -130,7 +130,7 @@ def learn(bound, bound_rows, first, last):
         if status != OK:
             return status
         x = memory.row_at(rows, i)
-        memory.play(s, seen)
+        memory.play(s, seen, rows, i)
         for k in range(x.start, x.stop):
             it.u[x.idx[k]] += seen.alpha * x.val[k]
         s.n_gradients += 1

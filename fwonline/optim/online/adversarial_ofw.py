@@ -132,7 +132,7 @@ def learn(bound, bound_rows, first, last):
         if status != OK:
             return status
         x = memory.row_at(rows, i)
-        memory.play(s, seen)
+        memory.play(s, seen, rows, i)
         memory.fit_intercept(s, problem.loss, seen)
         if regret.is_outside(s, region):
             enter(it, own, s, region, x, seen)

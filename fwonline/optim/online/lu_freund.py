@@ -149,7 +149,7 @@ def learn(bound, bound_rows, first, last):
         at = memory.room(mem, s, x.stop - x.start)
         if at < 0:
             return NEED_POOL
-        memory.play(s, seen)
+        memory.play(s, seen, rows, i)
         newest = memory.enter(it, mem, s, region, x, at, seen)
         run.own.sigma[newest] = seen.margin
         memory.fit_intercept(s, run.problem.loss, seen)

@@ -96,10 +96,11 @@ def learn(bound, bound_rows, first, last):
         for k in range(x.start, x.stop):
             show_one(own, region, run.it.v, x.idx[k])
         show_intercept(own, s)
+        asked = memory.asked_margin(run.it.v, rows, i) + s.mixed_intercept if rows.asked.size > 0 else 0.0
         shown = memory.judge(problem, rows, i, memory.dot_with(run.it.v, x), s.mixed_intercept)
         if shown.status != OK:
             return shown.status
-        if not can_square(shown.alpha, shown.largest):
+        if not (can_square(shown.alpha, shown.largest) and abs(asked) < math.inf):
             return TOO_LARGE
         look(own, s, loss, x, shown)
         if problem.failed[0] != 0:
@@ -110,7 +111,8 @@ def learn(bound, bound_rows, first, last):
         if status != OK:
             return status
         weigh(own, s, loss, shown)
-        memory.play(s, shown)
+        memory.play(s, shown, rows, i)
+        memory.answer(rows, i, asked)
         s.t += 1
         note(own, s, loss, x, shown)
         start(own, s, region.kind)

@@ -31,7 +31,7 @@ def learn(bound, bound_rows, first, last):
         status = memory.is_ready(s, run.draws.noise, 0)
         if status != OK:
             return status
-        memory.play(s, seen)
+        memory.play(s, seen, rows, i)
         rho = stream.rho(s)
         if (s.seen - 1) % s.batch_size == 0:
             stream.decay(it, s, region, 1.0 - rho)

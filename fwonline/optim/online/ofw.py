@@ -155,7 +155,7 @@ def learn(bound, bound_rows, first, last):
         status, at = may_go_on(run, x)
         if status != OK:
             return status
-        memory.play(s, seen)
+        memory.play(s, seen, rows, i)
         intercept = s.intercept
         memory.fit_intercept(s, problem.loss, seen)
         if s.mode == STATISTICS:

@@ -49,7 +49,7 @@ def learn(bound, bound_rows, first, last):
         status = memory.is_ready(s, run.draws.noise, 0)
         if status != OK:
             return status
-        memory.play(s, seen)
+        memory.play(s, seen, rows, i)
         add_recursive(it, s, problem.region, x, seen, old_alpha)
         memory.fit_intercept(s, problem.loss, seen)
         stream.move_remembering(it, old, s, problem)  # s_t = lmo(d_t), w_{t+1} = w_t + gamma_t (s_t - w_t)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fwonline._kernels import classes, memory
 from fwonline._kernels.entry import opened
-from fwonline._kernels.layout import BAD_VALUE, LARGEST, NEED_POOL, OK, jit, part
+from fwonline._kernels.layout import BAD_VALUE, LARGEST, NEED_POOL, OK, TOO_LARGE, inner, jit, part
 from fwonline._kernels.state import Look, Row
 from fwonline.optim.online.stochastic_pairwise import draw, looks, slot_of
 
@@ -32,6 +32,26 @@ def receive(run, x, at, target):
     return row
 
 
+@inner
+def answer(run, rows, i):
+    """What the model answers to row i, by values that it does not learn from (sorted); whether all are numbers."""
+    own, s = run.own, run.state[0]
+    x = Row(rows.idx, rows.asked, rows.indptr[i], rows.indptr[i + 1])
+    classes.score(own, s, x, own.scratch[classes.SHOWN, : s.classes])
+    good = True
+    for c in range(rows.shown.shape[1]):
+        good &= abs(own.scratch[classes.SHOWN, c]) < np.inf
+    show(run, rows, i)
+    return good
+
+
+@part
+def show(run, rows, i):
+    """Note the scores."""
+    for c in range(rows.shown.shape[1]):
+        rows.shown[i, c] = run.own.scratch[classes.SHOWN, c]
+
+
 @part
 def enter(run, x, target, largest):
     """The newest sample takes the oldest one's place, whose contribution stays as it was last seen."""
@@ -47,7 +67,7 @@ def enter(run, x, target, largest):
     z = own.scratch[classes.SHOWN, target]
     seen = Look(OK, float(target), z, z, 0.0, loss, largest)
     memory.store(mem, s, slot, x.start, x, seen)
-    memory.play(s, seen)
+    memory.count(s, seen)
     own.recent[(s.seen - 1) % own.recent.size] = loss
     classes.add(own, s, run.problem.region, x)
     classes.fit_intercepts(own, s, slot)
@@ -93,7 +113,13 @@ def learn(bound, bound_rows, first, last):
         if at < 0:
             return NEED_POOL
         target = np.int64(rows.y[i])
-        enter(run, receive(run, x, at, target), target, largest)
+        if rows.asked.size > 0 and not answer(run, rows, i):
+            return TOO_LARGE
+        row = receive(run, x, at, target)
+        if rows.asked.size == 0 and rows.noted.size > 0:
+            show(run, rows, i)
+        enter(run, row, target, largest)
+        memory.note(s, rows, i)
         for k in range(looks(s, x.stop - x.start)):
             if k > 0:
                 renew(run, draw(run))

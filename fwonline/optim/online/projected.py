@@ -68,7 +68,7 @@ def learn(bound, bound_rows, first, last):
         if status != OK:
             return status
         x = memory.row_at(rows, i)
-        memory.play(s, seen)
+        memory.play(s, seen, rows, i)
         s.n_gradients += 1
         eta = s.step * (s.t + 1.0) ** -s.power
         if s.batch_size <= 1:

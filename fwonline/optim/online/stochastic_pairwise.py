@@ -169,6 +169,14 @@ def shown_margin(run, x):
 
 
 @part
+def asked_margin(run, rows, i):
+    """The same of the values that row i is predicted with."""
+    s = run.state[0]
+    margin = memory.asked_margin(run.own.mix.v if s.mixes else run.it.v, rows, i)
+    return margin if s.mixes else s.w_scale * margin
+
+
+@part
 def look_with(run, model, x, k, shown):
     """A sample as one of the models sees it; a status."""
     s, problem, seen = model.state[0], run.problem, run.own.mix.seen[k]
@@ -193,7 +201,7 @@ def learn_with(run, model, x, k, look):
     entries = x.stop - x.start
     seen = memory.Look(OK, look.y, mine.margin, mine.prediction, mine.alpha, mine.loss, look.largest)
     at = memory.room(model.mem, s, entries)
-    memory.play(s, seen)
+    memory.count(s, seen)
     enter(model, problem, x, at, seen)
     s.intercept_h /= s.growth
     memory.fit_intercept(s, problem.loss, memory.weighed(seen, s.weight))
@@ -225,7 +233,10 @@ def learn(bound, bound_rows, first, last):
     count = mix.omega.size
     for i in range(first, last):
         x = memory.row_at(rows, i)
-        shown = memory.judge(problem, rows, i, shown_margin(run, x), s.mixed_intercept if s.mixes else s.intercept)
+        intercept = s.mixed_intercept if s.mixes else s.intercept
+        if rows.asked.size > 0 and not memory.answer(rows, i, asked_margin(run, rows, i) + intercept):
+            return TOO_LARGE
+        shown = memory.judge(problem, rows, i, shown_margin(run, x), intercept)
         if shown.status != OK:
             return shown.status
         if not can_square(s.weight * shown.alpha, shown.largest):
@@ -245,6 +256,7 @@ def learn(bound, bound_rows, first, last):
         for k in range(count):
             learn_with(run, models[k], x, k, shown)
         s.prediction, s.loss, s.loss_sum = shown.prediction, shown.loss, lost
+        memory.note(s, rows, i)
         if count > 1:
             mixing.observe(mix, s.weight * shown.alpha, s.weight * bend)
             replace_those_behind(run)

@@ -146,7 +146,7 @@ class BatchRun(ModelRun, abc.ABC):
         return self._learn(row.idx[:n], row.val[:n], y)
 
     def learn_rows(self, rows: typing.Any, first: int, last: int) -> tuple[int, int]:
-        indptr, idx, val, y = rows[0], rows[1], rows[2], rows[-1]
+        indptr, idx, val, y = rows.indptr, rows.idx, rows.val, rows.y
         self.s.crowded = 0  # columns have their features already
         row, status = first, layout.OK
         while row < last and status == layout.OK:

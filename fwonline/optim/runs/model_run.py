@@ -23,6 +23,7 @@ if typing.TYPE_CHECKING:
     from scipy import sparse
 
     from fwonline._kernels.state import Region
+    from fwonline._protocols import LastSamples
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -118,6 +119,8 @@ class ModelRun:
     gap_is_kept: typing.ClassVar[bool] = True
     # What an estimator looks at after the first samples; never saved.
     watch: typing.Any = None
+    # The rows that were played last; never saved.
+    played: LastSamples | None = None
     # The entries of the sample learned last: None where they stand in the buffers, () where a refused one has
     # overwritten them.
     _last: tuple[NDArray[np.uint32], Floats] | tuple[()] | None = None
@@ -296,6 +299,14 @@ class ModelRun:
         self.s.crowded = 0
         if d < self.n_features:
             self.shrink(d)
+
+    def keep_last(self, idx: NDArray[np.uint32], val: Floats, y: float) -> None:
+        """Have a sample that was learned in the buffers, where one that is learned by itself stands."""
+        n = len(idx)
+        self.reserve(n)
+        row = self.row
+        row.idx[:n], row.val[:n], row.indptr[1], row.y[0] = idx, val, n, y
+        self._last = None
 
     def forget_last(self) -> None:
         """A sample that was refused has overwritten the buffers."""

@@ -1,1 +1,0 @@
-"""Files of columns, whose rows are numbered: Parquet, NumPy's archives."""
