@@ -17,11 +17,16 @@ from typing import Any
 
 import fwonline
 from fwonline._cli import FolderError
+from fwonline._cli.opening import open_when_asked
 from fwonline._install import how_to_install
 from fwonline.exceptions import DefinitionError, SampleError, TooManyRejectedError
 
 __all__ = ["main"]
 
+_EXTRAS = {
+    "matplotlib": ("drawing needs matplotlib", "viz"),
+    "prometheus_client": ("metrics need prometheus-client", "metrics"),
+}
 _OK, _FAILED, _MISUSED, _INTERRUPTED = 0, 1, 2, 130
 
 
@@ -47,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     options = _parser().parse_args(arguments)
+    open_when_asked()
     try:
         return options.command(options) or _OK
     except KeyboardInterrupt:
@@ -72,8 +78,9 @@ def _message(error: Exception) -> str:
         return f'{text}\n(on_error = "skip" under [run] passes over such samples, dead_letter = "FILE" keeps them)'
     if isinstance(error, TooManyRejectedError):
         return f"{text}\n(max_rejected_share under [run] sets the share; 1.0 lets a run go on whatever is rejected)"
-    if isinstance(error, ImportError) and error.name == "matplotlib":
-        return f"drawing needs matplotlib: {how_to_install('viz')}"
+    if isinstance(error, ImportError) and (needed := _EXTRAS.get((error.name or "").partition(".")[0])):
+        what, extra = needed
+        return f"{what}: {how_to_install(extra)}"
     if isinstance(error, OSError) or type(error).__module__.startswith("fwonline."):
         return text
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -166,6 +173,13 @@ def _positive(text: str) -> int:
     return value
 
 
+def _listen(text: str) -> tuple[str, int]:
+    address, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535 (0: any), or ADDRESS:PORT, found {text!r}")
+    return address.strip("[]") or "127.0.0.1", int(port)
+
+
 def _figure(text: str) -> Path:
     path = Path(text)
     if path.suffix not in (".png", ".svg", ".pdf"):
@@ -231,8 +245,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_init(command: Callable[..., argparse.ArgumentParser]) -> None:
     init = command(
         *("init", _init, "write a definition for your own data, or an example"),
-        "Look at the first rows of a file (CSV, JSON lines, svmlight, Parquet, also gzipped) or of a Kafka topic, and "
-        "write a definition that learns it, with comments on what was found.",
+        "Look at the first rows of a file (CSV, JSON lines, svmlight, Parquet, .npz, also gzipped) or of a Kafka "
+        "topic, and write a definition that learns it, with comments on what was found.",
     )
     init.add_argument("stream", nargs="?", metavar="FILE", help="a file, or kafka://host:port/topic")
     init.add_argument("--target", metavar="COLUMN", help="the column to predict")
@@ -261,6 +275,10 @@ def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
     how.add_argument("--fresh", action="store_true", help="start over, in place of the run that was there")
     run.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/NAME)")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    explain = "say whether rows come to the model in blocks, and why not where they do not"
+    run.add_argument("--explain", action="store_true", help=explain)
+    port = "tell Prometheus how the run stands, at http://127.0.0.1:PORT/metrics, or to others at ADDRESS:PORT"
+    run.add_argument("--metrics-port", type=_listen, metavar="PORT", dest="metrics", help=port)
     write = "let sinks and states write below DIR too, not in the run folder alone; may be repeated"
     run.add_argument("--allow-write", action="append", type=Path, default=[], metavar="DIR", help=write)
     env = "let ${NAME} be read from the environment in bootstrap_servers and topics of sinks; may be repeated"

@@ -127,7 +127,7 @@ MISTAKES = [
     ({"sinks": '["JSONLinesSink"]'}, "3: sinks[0]: JSONLinesSink needs the key 'path'"),
     (
         {"checkpoint": '"x"'},
-        "3: checkpoint: unknown key. Expected one of: name, source, model, monitors, sinks, run, group",
+        "3: checkpoint: unknown key. Expected one of: name, source, model, monitors, sinks, run, group, metrics",
     ),
     ({"source": "Phishing"}, "1:10: this is not TOML: invalid value"),
 ]

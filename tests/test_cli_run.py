@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 import fwonline
@@ -67,6 +68,22 @@ def test_a_run_leaves_definition_log_predictions_checkpoint_and_summary(here, ca
 def test_quiet_prints_nothing(capsys):
     assert main(["run", "small.toml", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_run_says_how_rows_come_to_the_model(here, capsys):
+    """Where asked, and where a file could have been read in blocks and is not."""
+    np.savez(here / "rows.npz", X=np.eye(20), y=np.arange(20.0))
+    by_rows = "rows come one by one: LinearRegression learns samples one by one"
+    (here / "rows.toml").write_text('source = { class = "NPZSource", path = "rows.npz" }\nmodel = "LinearRegression"\n')
+    assert main(["run", "rows.toml"]) == 0
+    assert by_rows in capsys.readouterr().out.splitlines()
+    log = log_of(here / "runs" / "rows")
+    assert log[0]["road"] == by_rows
+    assert "road" not in log[1]
+    assert main(["run", "rows.toml", "--fresh", "--set", "run.blocks=false"]) == 0
+    assert "rows come" not in capsys.readouterr().out
+    assert main(["run", "rows.toml", "--fresh", "--set", "run.blocks=false", "--explain"]) == 0
+    assert "rows come one by one: blocks = false" in capsys.readouterr().out.splitlines()
 
 
 def test_output_takes_the_place_of_the_default_folder(here):
@@ -265,7 +282,7 @@ def test_definition_errors_are_usage_errors(here, capsys):
         "fwonline: the definition has 2 mistakes\n"
         "bad.toml:1: the key 'model' is missing: it says what learns\n"
         "bad.toml:2: modle: unknown key. Did you mean 'model'? "
-        "Expected one of: name, source, model, monitors, sinks, run, group\n"
+        "Expected one of: name, source, model, monitors, sinks, run, group, metrics\n"
     )
     assert not (here / "runs").exists()
     assert main(["run", "absent.toml"]) == 2
@@ -468,4 +485,4 @@ def test_version_and_list(capsys):
     assert main(["list"]) == 0
     out = capsys.readouterr().out
     assert "fwonline.linear_model\n  FWClassifier, FWRegressor, FWSoftmax\n" in out
-    assert "\n  Feasibility, Gap, Metric, Regret, Support, Throughput\n" in out
+    assert "\n  Drift, Feasibility, Gap, Metric, Regret, Support, Throughput\n" in out

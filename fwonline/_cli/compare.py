@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 from fwonline._cli.folder import RunFolder, read_log
 from fwonline._cli.view import is_aside, number
 from fwonline.definition import read_definition
+from fwonline.loop.report import Report
 
 __all__ = ["names_of", "table"]
 
@@ -69,8 +71,7 @@ def _results(folder: RunFolder) -> dict[str, Any]:
     summary, log = folder.read_summary(), read_log(folder.log)
     standing = {**(log[-1] if log else {}), **summary}
     if "monitors" not in standing and log:
-        known = {"time", "n", "n_predicted", "n_learned", "n_pending", "n_expired", "n_unmatched", "lag", "lags"}
-        known |= {"elapsed", "rate", "progress", "rejected"}
+        known = {field.name for field in dataclasses.fields(Report)} | {"time", "rejected", "rejected_by"}
         standing["monitors"] = {key: value for key, value in log[-1].items() if key not in known}
     found = {"state": standing.get("state", "unfinished"), "samples": standing.get("n")}
     if rejected := sum(standing.get("n_rejected", {}).values()):

@@ -22,7 +22,10 @@ __all__ = ["draw"]
 # Okabe and Ito's palette: distinct for every kind of colour vision, and on paper.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _DASHES = ("-", "--", ":", "-.")
-_NO_CURVES = {"time", "n", "n_predicted", "n_learned", "elapsed", "progress", "samples"}  # shown on other axes
+_NO_CURVES = {  # shown on other axes, or for the log alone
+    *("time", "n", "n_predicted", "n_learned", "elapsed", "progress", "samples"),
+    *("n_checkpoints", "checkpoint_seconds", "n_rebalances", "n_commits_refused"),
+}
 _NAMES = {
     "gap_upper": "upper estimate",
     "gap_over_memory": "exact, over the memory",
@@ -33,6 +36,7 @@ _NAMES = {
     "violation_worst": "worst so far",
     "support": "now",
     "support_largest": "most so far",
+    "loss": "mean loss, by report",
 }
 _GAPS = ("gap_upper", "gap_over_memory", "gap_estimate_ewm", "gap_estimate")  # the one shown of several runs
 _ROUNDING = 1e-9

@@ -149,25 +149,29 @@ class RunFolder:
 class LogWriter(Observer):
     """Writes each report as one line of JSON, at once, so that the log can be followed while the run goes.
 
-    Values are the report's own; ``time`` is the wall clock in seconds since the epoch. Not-a-number becomes null. Lines
-    of an earlier run are kept up to the sample from which this run goes on.
+    Values are the report's own; ``time`` is the wall clock in seconds since the epoch. Not-a-number becomes null. The
+    first line tells how rows come to the model, as ``road``. Lines of an earlier run are kept up to the sample from
+    which this run goes on.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
+        self._first: dict[str, Any] = {}  # what the next line tells and no other
 
     def on_start(self, start: Start) -> None:
         lines = _lines(self.path) if start.n else []
         kept = [line for line in lines if (n := _n_of(line)) is not None and n <= start.n]
         self._file = open(self.path, "wb")  # noqa: SIM115  (held until close)
         self._file.writelines(kept)
+        self._first = {"road": str(start.road)}
         self._file.flush()
 
     def on_report(self, report: Report) -> None:
         assert self._file is not None, "reports come after the start"
         self._refuse_removed()
-        self._file.write(msgspec.json.encode({"time": time.time(), **report.to_dict()}) + b"\n")
+        self._file.write(msgspec.json.encode({"time": time.time(), **report.to_dict(), **self._first}) + b"\n")
+        self._first = {}
         self._file.flush()
 
     def on_checkpoint(self, path: str, n: int) -> None:

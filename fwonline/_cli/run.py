@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
@@ -19,7 +20,9 @@ from fwonline.checkpoint import Checkpoint
 from fwonline.definition import StreamDefinition, load_definition
 from fwonline.definition.settings import choices
 from fwonline.exceptions import DefinitionError
-from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
+
+if TYPE_CHECKING:
+    from fwonline.loop import EventLoop, GroupLoop, Observer, Summary
 
 __all__ = ["Options", "run"]
 
@@ -33,9 +36,11 @@ class Options:
     fresh: bool = False
     output: Path | None = None
     quiet: bool = False
+    explain: bool = False
     allow_write: Sequence[Path] = ()
     allow_env: Sequence[str] = ()
     settings: Sequence[str] = ()
+    metrics: tuple[str, int] | None = None
 
     def words(self) -> list[str]:
         """The arguments that a run needs once more when it goes on."""
@@ -77,7 +82,7 @@ def run(path: Path, options: Options) -> int:
 def _sweep(path: Path, every: list[tuple[dict[str, str], StreamDefinition]], options: Options) -> int:
     """Run a definition with several values, each in a process and a folder of its own."""
     members = []
-    for settings, definition in every:
+    for i, (settings, definition) in enumerate(every):
         if definition.is_shared:
             raise DefinitionError(f"{path}: a group's workers learn together: --set takes one value a key for them")
         label = suffix(settings)
@@ -88,6 +93,8 @@ def _sweep(path: Path, every: list[tuple[dict[str, str], StreamDefinition]], opt
         values = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         command = [sys.executable, "-m", "fwonline", "run", str(path), "--quiet", "--output", str(folder)]
         command += [*how, *values, *options.words()]
+        if (place := options.metrics or definition.metrics) is not None:  # the others at the ports behind it
+            command += ["--metrics-port", f"{place[0]}:{place[1] and place[1] + i}"]
         members.append(Member(label, RunFolder(folder), definition, command, again=options.fresh or options.resume))
     return sweep(every[0][1].name, members, None if options.quiet else Output(sys.stdout))
 
@@ -101,19 +108,22 @@ def _run_alone(definition: StreamDefinition, folder: RunFolder, path: Path, opti
     with contextlib.ExitStack() as stack:
         if is_shared:
             group, own = folder, stack.enter_context(_worker_folder(folder, definition, options))
+            asked, served = _metrics(stack, definition, options, nth=int(own.path.name.rpartition("-")[2]))
             first = f"{own.path}: {own.path.name} of the group"
         else:
             group, own = None, folder
             stack.enter_context(folder.locked())
+            asked, served = _metrics(stack, definition, options)  # before anything of an earlier run is removed
             first = _prepare(folder, definition, options)
         if options.quiet:
             stack.enter_context(_warnings_as_lines(View(definition.name, limit).warn))
-            return _run(definition, own, limit, None, group)
+            return _run(definition, own, limit, asked, group)
         output = Output(sys.stdout)
-        if first:
-            output.write(first)
+        for line in filter(None, (first, served)):
+            output.write(line)
         with _view(definition.name, limit, output) as view:
-            summary = _run(definition, own, limit, view, group)
+            view.explains = options.explain
+            summary = _run(definition, own, limit, [*asked, view], group)
         output.write(_last_lines(summary, own, path, options, is_shared=is_shared))
         # whoever closed the output has seen enough: that is no Ctrl-C
         return summary if output.is_open else replace(summary, signal="")
@@ -163,11 +173,31 @@ def _prepare(folder: RunFolder, definition: StreamDefinition, options: Options) 
     return "" if options.resume else f"{folder.path}: going on with the run that was begun here; --fresh starts over"
 
 
+def _metrics(
+    stack: contextlib.ExitStack, definition: StreamDefinition, options: Options, nth: int = 1
+) -> tuple[list[Observer], str]:
+    """Serve the run's numbers to Prometheus, where that is asked for: an observer, and a line that says where.
+
+    The workers of a group take the ports one behind the other.
+    """
+    if (place := options.metrics or definition.metrics) is None:
+        return [], ""
+    from fwonline._cli.metrics import RunMetrics, serving, url
+
+    metrics = RunMetrics(definition.name)
+    address, port = place
+    return [metrics], f"metrics: {url(stack.enter_context(serving((address, port and port + nth - 1), metrics)))}"
+
+
 def _run(
-    definition: StreamDefinition, folder: RunFolder, limit: int | None, view: View | None, group: RunFolder | None
+    definition: StreamDefinition,
+    folder: RunFolder,
+    limit: int | None,
+    watching: Sequence[Observer],
+    group: RunFolder | None,
 ) -> Summary:
     log = LogWriter(folder.log)
-    observers: list[Observer] = [log] if view is None else [log, view]
+    observers: list[Observer] = [log, *watching]
     with contextlib.ExitStack() as stack:
         stack.callback(log.close)
         loop: EventLoop | GroupLoop

@@ -113,6 +113,7 @@ class View(Observer):
     def __init__(self, name: str, limit: int | None) -> None:
         self.name = name
         self.limit = limit
+        self.explains = False  # how rows come to the model, even where they come in the quickest way
         self.first = 0  # items done by earlier runs
         self.length: int | None = None
         self.is_compiling = self.has_compiled = False
@@ -121,6 +122,11 @@ class View(Observer):
     def on_start(self, start: Start) -> None:
         self.first = start.n
         self.length = min((n for n in (start.length, self.limit) if n is not None), default=None)
+        if self.explains or start.road.is_slower:
+            self.note(str(start.road))
+
+    def note(self, message: str) -> None:
+        """Show a line that stays."""
 
     def warn(self, message: str) -> None:
         print(f"warning: {message}", file=sys.stderr, flush=True)
@@ -179,6 +185,9 @@ class PlainView(View):
         if not self.has_compiled:
             self.output.write(_COMPILING)
         super().compiling(is_compiling)
+
+    def note(self, message: str) -> None:
+        self.output.write(message)
 
     def on_start(self, start: Start) -> None:
         super().on_start(start)
@@ -253,7 +262,10 @@ class LiveView(View):
         self._live.__exit__(*exc_info)
 
     def warn(self, message: str) -> None:
-        self.console.print(f"warning: {message}", markup=False, highlight=False)
+        self.note(f"warning: {message}")
+
+    def note(self, message: str) -> None:
+        self.console.print(message, markup=False, highlight=False)
 
     def on_start(self, start: Start) -> None:
         super().on_start(start)

@@ -15,6 +15,7 @@ _FAST = {"reassoc", "nsz", "nnan", "arcp", "contract"}
 _njit: typing.Any = nb.njit
 jit = _njit(**_OPTIONS)
 fast_jit = _njit(fastmath=_FAST, **_OPTIONS)
+unlocked_jit = _njit(nogil=True, **_OPTIONS)  # other threads go on meanwhile
 
 
 class _Inner(CPUDispatcher):

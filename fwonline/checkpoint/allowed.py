@@ -7,8 +7,10 @@ import copy
 import datetime
 import functools
 import importlib
+import importlib.util
 import pkgutil
 import random
+import re
 import types
 from typing import Any
 
@@ -41,6 +43,7 @@ _CLOSED = {
     "fwonline": {"__main__", "_cli", "checkpoint", "cli", "datasets", "definition", "loop", "stream"},
     "river": {"checks", "cli", "compat", "conftest", "datasets", "envs", "evaluate", "stream", "test_estimators"},
 }
+_CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 _registered: dict[tuple[str, str], Any] = {}
 
 
@@ -129,22 +132,33 @@ def name_of(obj: Any) -> tuple[str, str]:
     module, qualname = owner.__module__, obj.__qualname__
     if module is not None and module.startswith("fwonline."):
         package = ".".join(module.split(".")[:2])
-        if (cls := _classes(package).get(qualname.split(".")[0])) is not None and cls.__module__ == module:
+        if _places(package).get(qualname.split(".")[0]) == module:
             return package, qualname
     return module, qualname
 
 
 @functools.cache
-def _classes(package: str) -> dict[str, type | None]:
-    """Name -> class, of all modules of a package of fwonline; None where two modules have a class of that name."""
+def _places(package: str) -> dict[str, str]:
+    """Class -> module, for a package of fwonline; empty for a class of which two modules have one of that name.
+
+    The modules are read and not imported: a file needs the few that its model is made of.
+    """
     module = importlib.import_module(package)
     inside = pkgutil.walk_packages(getattr(module, "__path__", ()), f"{package}.")
-    found: dict[str, type | None] = {}
-    for part in (module, *(importlib.import_module(info.name) for info in inside)):
-        for name, value in vars(part).items():
-            if isinstance(value, type) and value.__module__ == part.__name__ and value.__qualname__ == name:
-                found[name] = None if name in found else value
+    found: dict[str, str] = {}
+    for part in (package, *(info.name for info in inside)):
+        for name in _classes(part):
+            found[name] = "" if name in found else part
     return found
+
+
+def _classes(module: str) -> list[str]:
+    get_source = getattr(getattr(importlib.util.find_spec(module), "loader", None), "get_source", None)
+    text = None if get_source is None else get_source(module)
+    if text is not None:
+        return _CLASS.findall(text)
+    own = vars(importlib.import_module(module)).items()  # compiled files alone
+    return [name for name, value in own if isinstance(value, type) and value.__module__ == module]
 
 
 def find(module: Any, qualname: Any) -> Any:
@@ -184,7 +198,8 @@ def _looked_up(module: str, qualname: str) -> Any:
     obj: Any = importlib.import_module(module)
     first, *rest = qualname.split(".")
     is_package = module.startswith("fwonline.") and module.count(".") == 1
-    obj = (_classes(module).get(first) if is_package else None) or vars(obj)[first]
+    place = _places(module).get(first) if is_package else None
+    obj = vars(importlib.import_module(place) if place else obj)[first]
     for part in rest:
         obj = vars(obj)[part]
     return obj.__func__ if isinstance(obj, staticmethod) else obj

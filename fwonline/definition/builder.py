@@ -8,26 +8,31 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from river import base, compose, metrics, utils
-from river.datasets.base import Dataset
-from river.reco.base import Ranker
+from river import base, compose, utils
 
+from fwonline._kinds import derives
 from fwonline._pipeline import final_estimator
 from fwonline.definition import classes
 from fwonline.definition.hints import instead_of_class, instead_of_name, reader_of
-from fwonline.definition.permissions import REFERENCE, Permissions, is_secret
+from fwonline.definition.permissions import LOOPBACK, REFERENCE, Permissions, is_secret
 from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError, MonitorError
-from fwonline.loop import BadSamples, EventLoop, GroupLoop, Questions, Timing
-from fwonline.monitors import Metric, Monitor
-from fwonline.stream import Sink, Source, as_source
+from fwonline.loop.event_loop import EventLoop
+from fwonline.loop.options import BadSamples, Questions, Timing
+from fwonline.monitors.base import Monitor
+from fwonline.monitors.metric import Metric
+from fwonline.stream.base import Sink, Source, as_source
 from fwonline.stream.group import GroupSource
+
+if TYPE_CHECKING:
+    from fwonline.loop.group import GroupLoop  # which a run on its own need not load
 
 __all__ = ["Builder"]
 
-_SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group")
+_METRIC = "river.metrics.base.Metric"
+_SECTIONS = ("name", "source", "model", "monitors", "sinks", "run", "group", "metrics")
 _BROKEN = object()  # in place of an object that could not be built, so that one pass finds every mistake
 # The table [run]: the seed, the limit of `EventLoop.run`, and the fields of a loop's options.
 _RUN = {name: value for part in (BadSamples, Questions, Timing) for name, value in classes.parameters(part).items()}
@@ -80,6 +85,7 @@ class Builder:
         """
         self.unknown_keys(self.values, _SECTIONS, ())
         self.section_name()
+        self.section_metrics()
         settings = self.section_run()  # first: the seed is for all that follow
         source, model = self.section_source(), self.section_model()
         monitors = [self.monitor(spec, path, model) for spec, path in self.several("monitors")]
@@ -88,6 +94,8 @@ class Builder:
         if not self.problems:
             try:
                 if group is not None:
+                    from fwonline.loop.group import GroupLoop
+
                     return GroupLoop(source, model, monitors, sinks, **group, **settings, **options)
                 return EventLoop(source, model, monitors, sinks, **settings, **options)
             except (TypeError, ValueError) as error:
@@ -119,6 +127,21 @@ class Builder:
         elif not re.fullmatch(r"\w[\w .-]*", name):
             expected = "letters, digits, '_', '-' and '.', since it names the run's folder"
             self.problem(("name",), f"expected {expected}, found {name!r}")
+
+    def section_metrics(self) -> None:
+        kinds = {"port": "int", "address": "str"}
+        only = inspect.Parameter.KEYWORD_ONLY
+        spec = self.table("metrics", {k: inspect.Parameter(k, only, annotation=kind) for k, kind in kinds.items()})
+        if "metrics" in self.values and spec and "port" not in spec:
+            self.problem(("metrics",), "the key 'port' is missing: where Prometheus is to ask, such as port = 9108")
+        if type(port := spec.get("port")) is int and not 0 <= port <= 65535:
+            self.problem(("metrics", "port"), f"expected a port, from 1 to 65535, or 0 for any, found {port}")
+        if isinstance(address := spec.get("address"), str) and address not in LOOPBACK:
+            self.problem(
+                ("metrics", "address"),
+                f"expected 127.0.0.1 or ::1, found {address!r}: whoever runs the definition decides who else may "
+                "read: --metrics-port ADDRESS:PORT",
+            )
 
     def table(self, key: str, known: dict[str, inspect.Parameter]) -> dict[str, Any]:
         """A table of plain values, each checked against the parameter of its name."""
@@ -155,7 +178,7 @@ class Builder:
         source = self.required(path, "what to read")
         if source is _BROKEN or isinstance(source, Source | GroupSource):
             return source
-        if not isinstance(source, Dataset):
+        if not derives(type(source), "river.datasets.base.Dataset"):
             return self.problem(path, f"expected a source or a dataset, found {type(source).__name__}")
         return as_source(source)
 
@@ -166,6 +189,8 @@ class Builder:
                 what = type(source).__name__
                 self.problem((), f"the table [group] is missing: {what} shares a stream out among workers")
             return None
+        from fwonline.loop.group import GroupLoop
+
         known = classes.parameters(GroupLoop)
         spec = self.table("group", {name: known[name] for name in _GROUP})
         if source is not _BROKEN and not isinstance(source, GroupSource):
@@ -196,10 +221,11 @@ class Builder:
         monitor = self.named_object(spec, path)
         if monitor is _BROKEN or isinstance(monitor, Monitor):
             return self.reading(monitor, model, path)
-        if not isinstance(monitor, metrics.base.Metric):
+        if not derives(type(monitor), _METRIC):
             return self.problem(path, f"expected a monitor or a river metric, found {type(monitor).__name__}")
         # river's metrics know no rankers, whose predictions are those of regressors
-        rates = isinstance(model, Ranker) and isinstance(monitor, metrics.base.RegressionMetric)
+        is_ranker = derives(type(model), "river.reco.base.Ranker")
+        rates = is_ranker and derives(type(monitor), "river.metrics.base.RegressionMetric")
         if model is not _BROKEN and not (rates or monitor.works_with(model)):
             what = type(final_estimator(model)).__name__
             return self.problem(path, f"{type(monitor).__name__} does not measure what {what} predicts")
@@ -272,7 +298,9 @@ class Builder:
                 )
         if any(step is _BROKEN for step in steps):
             return _BROKEN
-        return compose.Pipeline(*steps) if len(steps) > 1 else steps[0]
+        if len(steps) == 1:
+            return steps[0]
+        return compose.Pipeline(*steps)
 
     def estimators(
         self, spec: Any, path: KeyPath, cls: type, parameter: inspect.Parameter | None, *, many: bool
@@ -468,7 +496,7 @@ def _is_path(parameter: inspect.Parameter | None) -> bool:
 def _is_metric(name: str) -> bool:
     with contextlib.suppress(classes.AmbiguousName, ImportError):
         cls = classes.find(name, hint="metric")
-        return cls is not None and issubclass(cls, metrics.base.Metric)
+        return cls is not None and derives(cls, _METRIC)
     return False
 
 

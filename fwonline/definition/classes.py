@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import functools
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from river import base, compose
+from river import base
+
+from fwonline._kinds import derives
 
 __all__ = [
     "AmbiguousName",
@@ -77,12 +83,13 @@ _NOT_FROM_DATA = {
     "TargetTransformRegressor",
 }
 
-_COMPOSED: dict[type, tuple[type, ...]] = {
-    compose.Pipeline: (base.Estimator,),
-    compose.TransformerUnion: (base.BaseTransformer,),
-    compose.TransformerProduct: (base.BaseTransformer,),
+_COMPOSED = {
+    "river.compose.pipeline.Pipeline": base.Estimator,
+    "river.compose.union.TransformerUnion": base.BaseTransformer,
+    "river.compose.product.TransformerProduct": base.BaseTransformer,
 }
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str,)}
+_ALL = re.compile(r"^__all__ = (?P<names>\[[^]]*\])$", re.MULTILINE)
 _WORDS = {"bool": "true or false", "int": "an integer", "float": "a number", "str": "a string"}
 
 
@@ -94,9 +101,19 @@ class AmbiguousName(LookupError):
         self.choices = choices
 
 
+@functools.cache
+def _names(module_name: str) -> Iterable[str]:
+    """What a module exports, read from its text where that can be: river's take seconds to import."""
+    package, *inner = module_name.split(".")
+    for folder in importlib.import_module(package).__path__ if module_name not in sys.modules else ():
+        for path in (Path(folder, *inner, "__init__.py"), Path(folder, *inner).with_suffix(".py")):
+            if path.is_file() and (listed := _ALL.search(path.read_text(encoding="utf-8"))):
+                return list(ast.literal_eval(listed["names"]))
+    return getattr(importlib.import_module(module_name), "__all__", ())
+
+
 def _exported(module_name: str) -> list[str]:
-    module = importlib.import_module(module_name)
-    names = getattr(module, "__all__", ())
+    names = _names(module_name)
     return [name for name in names if name[:1].isupper() and name not in _NOT_FROM_DATA and not name.endswith("Atom")]
 
 
@@ -197,7 +214,7 @@ def estimators_of(cls: type, parameter: inspect.Parameter | None) -> tuple[type,
     if parameter is None:
         return ()
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        return _COMPOSED.get(cls, ())
+        return tuple(kind for name, kind in _COMPOSED.items() if derives(cls, name))
     words = re.findall(r"\b[A-Z]\w*\b", str(parameter.annotation))
     found = [getattr(base, word) for word in words if word in base.__all__]
     return tuple(kind for kind in found if inspect.isclass(kind) and kind is not base.Base)

@@ -22,6 +22,7 @@ _READERS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSONLinesSource"),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), "SVMLightSource"),
     ".parquet": "ParquetSource",
+    ".npz": "NPZSource",
 }
 _WITHOUT_NUMBER = {
     "ClassificationReport": "MacroF1, MacroPrecision and MacroRecall are numbers",

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["REFERENCE", "Permissions", "environment_names", "hidden", "is_secret"]
+__all__ = ["LOOPBACK", "REFERENCE", "Permissions", "environment_names", "hidden", "is_secret"]
 
 REFERENCE = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")  # ${NAME} or, as in a shell, ${NAME:-default}
 #: Variables that every definition may read: the brokers' address, as this project's streams do.
 _KNOWN = frozenset({"KAFKA"})
+#: Where a definition may listen.
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SECRET_WORDS = ("password", "secret", "token")
 _WITH_PASSWORD = re.compile(r"://[^/@\s]*:(?!\$\{)[^/@\s]+@")  # scheme://user:password@host
 # The files of a run in its folder, besides the checkpoint and its temporary files.

@@ -6,17 +6,19 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fwonline.checkpoint.file import Checkpoint
 from fwonline.definition.builder import Builder
-from fwonline.definition.permissions import Permissions, hidden, is_secret
+from fwonline.definition.permissions import LOOPBACK, Permissions, hidden, is_secret
 from fwonline.definition.settings import with_settings
 from fwonline.definition.toml import KeyPath, Lines, dotted, parse
 from fwonline.exceptions import DefinitionError
-from fwonline.loop.event_loop import EventLoop
-from fwonline.loop.group import GroupLoop
-from fwonline.loop.report import Observer
+
+if TYPE_CHECKING:
+    from fwonline.loop.event_loop import EventLoop
+    from fwonline.loop.group import GroupLoop
+    from fwonline.loop.report import Observer
 
 __all__ = ["StreamDefinition", "load_definition", "read_definition"]
 
@@ -24,9 +26,10 @@ _ABSENT = object()
 # Keys that change nothing of what was learned so far: a run may go on with other values of these.
 _FREE = {
     ("name",),
-    *(("run", key) for key in ("limit", "on_error", "max_rejected_share")),
+    *(("run", key) for key in ("limit", "on_error", "max_rejected_share", "blocks")),
     *(("run", key) for key in ("report_every", "report_samples", "checkpoint_every", "checkpoint_samples")),
     ("group", "merge_every"),
+    *(("metrics", key) for key in ("port", "address")),
 }
 
 
@@ -41,6 +44,8 @@ class StreamDefinition:
     ``model``, or where a union or a meta-estimator takes an estimator, is a pipeline. A river metric among the monitors
     is wrapped in `fwonline.monitors.Metric`, and its key ``window`` makes it one of the last so many samples. Nothing
     in a definition runs code.
+
+    A table ``metrics`` with a ``port`` has ``fwonline run`` tell Prometheus there how it stands, on this machine alone.
 
     A table ``group`` makes it the definition of a worker: several processes that run it share out the partitions of one
     stream (`GroupLoop`).
@@ -83,6 +88,12 @@ class StreamDefinition:
         return self.values.get("run", {}).get("limit")
 
     @property
+    def metrics(self) -> tuple[str, int] | None:
+        """The address and the port where Prometheus is to ask, if the definition has a table ``metrics``."""
+        table = self.values.get("metrics")
+        return None if not table else (table.get("address", LOOPBACK[0]), table["port"])
+
+    @property
     def is_shared(self) -> bool:
         """Whether it describes a worker of a group."""
         return "group" in self.values
@@ -111,7 +122,7 @@ class StreamDefinition:
             raise DefinitionError(f"{self.path}: expected a table [group]: this definition is of a run on its own")
         self.check(output, shared=shared)
         builder = self._builder(output, shared, opens=True)
-        return cast(GroupLoop, builder.build(observers=observers))
+        return cast("GroupLoop", builder.build(observers=observers))
 
     def build(
         self,
@@ -140,7 +151,7 @@ class StreamDefinition:
             raise DefinitionError(f"{self.path}: a definition with a table [group] describes a worker: build_worker")
         self.check(output)
         builder = self._builder(output, opens=True)
-        return cast(EventLoop, builder.build(checkpoint=checkpoint, resume=resume, observers=observers))
+        return cast("EventLoop", builder.build(checkpoint=checkpoint, resume=resume, observers=observers))
 
     def check(
         self, output: str | os.PathLike[str] | None = None, *, shared: str | os.PathLike[str] | None = None

@@ -22,7 +22,6 @@ from fwonline.linear_model.playing import Playing
 from fwonline.linear_model.radius import RadiusWatch, loss_of_zeros, watch
 from fwonline.linear_model.readings import Readings
 from fwonline.optim.base import Optimizer, check_count
-from fwonline.optim.online.stochastic_pairwise import default_optimizer
 from fwonline.optim.problem.data import as_rows
 from fwonline.sets import ConvexSet
 
@@ -180,6 +179,8 @@ class FWLinear(Readings, Playing, abc.ABC):
 
     def _default_optimizer(self) -> Optimizer:
         """What learns where nothing was named."""
+        from fwonline.optim.online.stochastic_pairwise import default_optimizer
+
         return default_optimizer(self.constraint)
 
     def _start(self, optimizer: Optimizer) -> Run:

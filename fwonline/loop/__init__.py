@@ -3,7 +3,7 @@
 from fwonline.loop.event_loop import EventLoop
 from fwonline.loop.group import GroupLoop, MergedModel, PartitionStates, merge, merge_step
 from fwonline.loop.options import BadSamples, Questions, Timing
-from fwonline.loop.report import Counts, Observer, Report, Start, Summary
+from fwonline.loop.report import Counts, Observer, Report, Road, Start, Summary
 
 __all__ = [
     "BadSamples",
@@ -15,6 +15,7 @@ __all__ = [
     "PartitionStates",
     "Questions",
     "Report",
+    "Road",
     "Start",
     "Summary",
     "Timing",

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fwonline._pipeline import final_estimator
 from fwonline.exceptions import SampleError, SourceError, TooManyRejectedError
 from fwonline.loop._exploding import exploding
 from fwonline.loop._learner import Learner
@@ -78,6 +79,8 @@ class Loop(abc.ABC):
         self.options = options
         timing = options.timing
         self._exploded: set[Any] = set()  # columns that were warned of
+        self._losses: dict[Learner, tuple[float, int]] = {}  # sum and count at the last report
+        self._n_checkpoints, self._checkpoint_seconds = 0, 0.0
         # so many reports at first that a short run has a curve
         seconds = 1.0 if self.observers else None
         self._reports = Timer(timing.report_every, timing.report_samples, seconds, steps=bool(self.observers))
@@ -116,6 +119,7 @@ class Loop(abc.ABC):
         self._begin()
         self._started = self._reported = time.perf_counter()
         self._first_n = self._reported_n = self.counts.n
+        self._loss()
         start = self._start()
         for observer in self.observers:
             observer.on_start(start)
@@ -204,6 +208,12 @@ class Loop(abc.ABC):
         for sink in self.outputs:
             sink.flush(durable=durable)
 
+    def _tell_of_checkpoint(self, path: Any, began: float) -> None:
+        self._n_checkpoints += 1
+        self._checkpoint_seconds += time.perf_counter() - began
+        for observer in self.observers:
+            observer.on_checkpoint(str(path), self.counts.n)
+
     # Reports
 
     def _look(self, n: int, now: float) -> float:
@@ -227,9 +237,36 @@ class Loop(abc.ABC):
         self._reported, self._reported_n = now, standing["n"]
         lag, lags = self._lag()
         rate, elapsed = n / passed if passed > 0 else 0.0, now - self._started
-        report = Report(**standing, elapsed=elapsed, rate=rate, progress=self.source.progress, lag=lag, lags=lags)
+        report = Report(
+            **standing,
+            elapsed=elapsed,
+            rate=rate,
+            progress=self.source.progress,
+            lag=lag,
+            lags=lags,
+            loss=self._loss(),
+            n_checkpoints=self._n_checkpoints,
+            checkpoint_seconds=self._checkpoint_seconds,
+            **self._group_events(),
+        )
         for observer in self.observers:
             observer.on_report(report)
+
+    def _group_events(self) -> dict[str, Any]:
+        """What has happened to a worker in its group."""
+        return {}
+
+    def _loss(self) -> float | None:
+        """The mean loss since the last call, by the models' own sums."""
+        before, self._losses = self._losses, {}
+        total, n = 0.0, 0
+        for learner in self._learners():
+            estimator = final_estimator(learner.model)
+            if (loss := getattr(estimator, "cumulative_loss", None)) is not None:
+                self._losses[learner] = now = (float(loss), int(estimator.n_samples))
+                then = before.get(learner, now)  # what a partition brings along was lost before
+                total, n = total + now[0] - then[0], n + now[1] - then[1]
+        return total / n if n > 0 and math.isfinite(total) else None
 
     def _warn_of_explosions(self) -> None:
         for learner in self._learners():

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from river import preprocessing
-
+from fwonline._kinds import derives
 from fwonline._pipeline import steps_of
 from fwonline.loop._values import is_number
 
@@ -22,7 +21,7 @@ def exploding(model: Any, n: int) -> Iterator[tuple[Any, str]]:
     `n` is how many samples were learned.
     """
     for step in steps_of(model):
-        if not isinstance(step, preprocessing.OneHotEncoder):
+        if not derives(type(step), "river.preprocessing.one_hot.OneHotEncoder"):
             continue
         for column, values in step.values.items():
             if len(values) > _MANY and (2 * len(values) > n or all(map(is_number, values))):

@@ -6,8 +6,9 @@ import inspect
 import reprlib
 from typing import Any
 
-from river import base, compose
+from river import base
 
+from fwonline._kinds import derives
 from fwonline.checkpoint.allowed import name_of
 
 __all__ = ["difference", "kind_of"]
@@ -40,7 +41,7 @@ def _kind_of(obj: Any, known: dict[int, Any]) -> Any:
         kind = {str(name): _kind_of(part, known) for name, part in obj.items()}
     else:
         kind = {"class": ".".join(name_of(type(obj)))}
-        if isinstance(obj, compose.Pipeline):
+        if derives(type(obj), "river.compose.pipeline.Pipeline"):
             kind.update({str(name): _kind_of(step, known) for name, step in obj.steps.items()})
         elif isinstance(obj, base.Base):
             for name in inspect.signature(type(obj)).parameters:

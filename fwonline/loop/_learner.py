@@ -6,28 +6,37 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
 from river import compose
 
+from fwonline._protocols import Probabilities
 from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
 from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
 from fwonline.loop._guard import Guard, Refusal, rejected_sample
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop._pending import Early, Pending, Question
 from fwonline.loop._rejections import Rejections
+from fwonline.loop._rows import clean_rows, rows_of
 from fwonline.loop._saved import check_state
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop._values import check_time, is_hashable, shown
 from fwonline.loop.options import Options
 from fwonline.loop.report import Counts, Observer
-from fwonline.stream.base import Rejected, Sample, Sink
+from fwonline.stream.base import Rejected, Sample, Sink, Source
+from fwonline.stream.block import Block
 
 __all__ = ["Learner"]
 
-# The clock is read about this often, in seconds: reading it may take longer than learning a sample.
-_TICK = 0.01
+# The clock is read about this often, in seconds: reading it may take longer than learning a sample. A slice of a block
+# takes no longer, so that a signal is obeyed at once.
+_TICK = 0.005
+# And never more rarely than after so many samples.
+_TICK_SAMPLES = 4096
+# A slice of a block with fewer rows takes longer than these rows one by one.
+_SHORT = 4
 
 
 class Learner:
@@ -62,6 +71,8 @@ class Learner:
         self._rejections = Rejections(self.options.max_rejected_share)
         self._saved_guard: dict[str, Any] | None = None  # from a checkpoint: what was tried on copies of the model
         self._has_warned = False
+        self._clean = 0  # the rows of the block in hand up to this one are clean
+        self._met: set[Any] = set()  # labels that came, where values are not checked
 
     def prepare(self) -> None:
         """Choose the calls. To be called when `model` is final: after `restore`, where there is a checkpoint."""
@@ -73,14 +84,14 @@ class Learner:
     def use(self, ways: Calls) -> None:
         """Predict and learn by these calls."""
         self._predict, self._learn, self._play = ways.predict or _predict_nothing, ways.learn, ways.one_pass()
-        self._has_probabilities = ways.has_probabilities
+        self._has_probabilities, self._play_block, self.ways = ways.has_probabilities, ways.play_block, ways
 
     # Samples
 
     def take(self, items: Iterator[Any], limit: float, stop: Stop, look: Callable[[int, float], float]) -> None:
         """Take items until `counts.n` is `limit`, the items end, or a stop is requested.
 
-        `look` is called about every hundredth of a second, with the number of the last item and the time; it returns
+        `look` is called every few thousandths of a second, with the number of the last item and the time; it returns
         the number of the item after which it must be called next.
 
         This function alone handles an ordinary sample, and its counters are local: a sample may take a microsecond, and
@@ -105,26 +116,30 @@ class Learner:
                         break
                     stop.waiting = True
                     continue
-                n += 1
-                is_plain = not questions and type(item) is Sample and item.x and is_clean(item.x, item.y)
-                if is_plain or self._check(item, n):
-                    x, y = item.x, item.y
-                    try:
-                        y_pred = play(x, y)
-                    except Unpredicted as error:
-                        self._learn_unpredicted(item, n, error.why)
-                    except Exception as error:
-                        self._raise_or_reject(item, n, error)
-                    else:
-                        learned += 1
-                        for update in updates:
-                            update(y, y_pred, x=x, model=model)
-                        if sinks:
-                            self._write(item, n, y, y_pred)
+                if type(item) is Block:
+                    played = self._play_rows(item, n, tick - n)
+                    n, learned = n + played, learned + played
+                else:
+                    n += 1
+                    is_plain = not questions and type(item) is Sample and item.x and is_clean(item.x, item.y)
+                    if is_plain or self._check(item, n):
+                        x, y = item.x, item.y
+                        try:
+                            y_pred = play(x, y)
+                        except Unpredicted as error:
+                            self._learn_unpredicted(item, n, error.why)
+                        except Exception as error:
+                            self._raise_or_reject(item, n, error)
+                        else:
+                            learned += 1
+                            for update in updates:
+                                update(y, y_pred, x=x, model=model)
+                            if sinks:
+                                self._write(item, n, y, y_pred)
                 if n >= tick:
                     learned = counts.add(n, learned)
                     now = time.perf_counter()
-                    step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), 4096))
+                    step = max(1, min(2 * step, int(step * _TICK / max(now - seen, 1e-9)), _TICK_SAMPLES))
                     seen, tick = now, min(n + step, look(n, now), limit)
                     if n >= limit:
                         break
@@ -139,6 +154,73 @@ class Learner:
             counts.add(n, learned)
             raise
         counts.add(n, learned)
+
+    def slices(self, source: Source) -> Iterator[Any]:
+        """Yield the items of a source for `take`: a block for each slice of its rows that can be played together.
+
+        The row behind them is the source's to yield, as a sample. Where slices are short, as when questions wait or a
+        monitor looks at the model all the time, rows come one by one for a while, which then costs less.
+        """
+        questions, check_values = self.pending.questions, self.options.check_values
+        labels = self.guard.labels if check_values else self._met
+        samples, n_samples = iter(source), 0
+        for item in source.blocks():
+            if type(item) is not Block:
+                yield item
+                continue
+            start, n_slices = item.taken, 1
+            if not questions:
+                self._clean = start + clean_rows(self.guard, item, labels=labels, check_values=check_values)
+                while item.taken < self._clean and not questions:
+                    yield item
+                    n_slices += 1
+                if not check_values and item.taken < len(item):
+                    self._met.add(item.y[item.taken : item.taken + 1].tolist()[0])
+            is_short = item.taken - start < _SHORT * n_slices
+            n_samples = min(2 * n_samples + _SHORT, _TICK_SAMPLES) if is_short else 0
+            yield from islice(samples, n_samples)
+
+    def _play_rows(self, block: Block, n: int, most: float) -> int:
+        """Predict, learn and count rows of a block, the first of which is item `n` + 1; return how many.
+
+        At most `most`, as many as the monitors take at once, and none behind one that the model refuses.
+        """
+        assert self._play_block is not None
+        start, model = block.taken, self.model
+        stop = start + int(min(most, self._clean - start, *(monitor.most_together() for monitor in self.monitors)))
+        X, y = rows_of(block, start, stop)
+        try:
+            y_pred, why = self._play_block(X, y, block.names, probabilities=self._has_probabilities)
+        except Exception as error:
+            error.add_note(
+                f"while learning rows from {block.origins(start, start + 1)[0]} on; the last checkpoint stands"
+            )
+            raise
+        played = len(y_pred.p if isinstance(y_pred, Probabilities) else y_pred)
+        block.taken = stop = start + played
+        if why is not None:  # the sample road finds out again
+            self._clean = stop
+        if played:
+            for monitor in self.monitors:
+                monitor.update_many(y[:played], y_pred, model=model)
+            if self.sinks:
+                self._write_rows(block, start, n, y[:played], y_pred)
+        return played
+
+    def _write_rows(self, block: Block, start: int, n: int, y: Any, y_pred: Any) -> None:
+        """Write the records that `_write` would write for the rows from `start` on."""
+        stop = start + len(y)
+        columns: dict[str, Any] = {"n": range(n + 1, n + len(y) + 1)}
+        if block.keys is not None:
+            columns["key"] = block.keys[start:stop]
+        columns["y"] = y.tolist()
+        if isinstance(y_pred, Probabilities):
+            columns["y_pred"], columns["p"] = y_pred.labels(), y_pred.p.max(axis=1).tolist()
+        else:
+            columns["y_pred"] = y_pred.tolist()
+        columns["origin"] = block.origins(start, stop)
+        for sink in self.sinks:
+            sink.write_many(columns)
 
     def _check(self, item: Sample | Rejected, n: int) -> bool:
         """Handle everything but an ordinary sample; return whether the item is to be learned now."""

@@ -78,7 +78,7 @@ class Questions:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How often a loop writes checkpoints and reports.
+    """How often a loop writes checkpoints and reports, and whether it takes many rows at a time.
 
     Parameters
     ----------
@@ -86,15 +86,19 @@ class Timing:
         Seconds or items between two checkpoints; by default 30 seconds, for a worker of a group 10.
     report_every, report_samples
         Seconds or items between two reports; by default a second, and reports at 1, 2, 5, 10, 20, ... items.
+    blocks
+        Whether rows are taken in blocks where source, model and monitors can: some ten times as fast, and with the same
+        results. Without it every row comes by itself.
     """
 
     checkpoint_every: float | None = None
     checkpoint_samples: int | None = None
     report_every: float | None = None
     report_samples: int | None = None
+    blocks: bool = True
 
     def __post_init__(self) -> None:
-        _check_positive(self, *(field.name for field in dataclasses.fields(self)))
+        _check_positive(self, "checkpoint_every", "checkpoint_samples", "report_every", "report_samples")
 
 
 def _check_positive(options: Any, *names: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fwonline.stream.base import Rejected
 
-__all__ = ["Counts", "Observer", "Report", "Start", "Summary"]
+__all__ = ["Counts", "Observer", "Report", "Road", "Start", "Summary"]
 
 
 @dataclass
@@ -50,6 +50,28 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Road:
+    """How rows come to the model.
+
+    Parameters
+    ----------
+    in_blocks
+        Whether they come many at a time, where they are in order; else one by one.
+    why
+        Why they come one by one.
+    is_slower
+        Whether the source would have given blocks, had the rest been able to take them.
+    """
+
+    in_blocks: bool
+    why: str = ""
+    is_slower: bool = False
+
+    def __str__(self) -> str:
+        return "rows come in blocks" if self.in_blocks else f"rows come one by one: {self.why}"
+
+
+@dataclass(frozen=True)
 class Start:
     """What is known before the first sample: the names of source and model, and where the run starts.
 
@@ -63,6 +85,8 @@ class Start:
         Items that earlier runs of the same checkpoint took from the source, and the position behind them.
     resumed_from
         The checkpoint file from which the run goes on, or None for a new run.
+    road
+        How rows come to the model.
     """
 
     source: str
@@ -71,6 +95,7 @@ class Start:
     n: int = 0
     resumed_from: str | None = None
     position: Any = None
+    road: Road = Road(False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,11 +136,22 @@ class Report(_Standing):
         How many items wait in the source, or None where that has no meaning.
     lags
         `lag` by partition, where the source has any.
+    loss
+        The mean loss of the samples learned since the last report, or None where the model keeps no sum of its losses.
+    n_checkpoints, checkpoint_seconds
+        The checkpoints that this run has written, and how long that took in all.
+    n_rebalances, n_commits_refused
+        How often its group gave a worker partitions, and refused its commit; None for a run on its own.
     """
 
     progress: float | None
     lag: int | None
     lags: dict[str, int] = field(default_factory=dict)
+    loss: float | None = None
+    n_checkpoints: int = 0
+    checkpoint_seconds: float = 0.0
+    n_rebalances: int | None = None
+    n_commits_refused: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return one flat dict, as JSON can hold it: the fields, and the monitors' values under their own names.
@@ -126,9 +162,13 @@ class Report(_Standing):
         >>> report.to_dict()["rejected"], report.to_dict()["Accuracy"]
         (1, 0.5)
         """
-        values = {name: value for name, value in vars(self).items() if name not in ("n_rejected", "monitors", "lags")}
+        values = {name: value for name, value in vars(self).items() if name not in ("n_rejected", "monitors")}
         values["rejected"] = sum(self.n_rejected.values())
-        return {**values, **({"lags": self.lags} if self.lags else {}), **self.monitors}
+        values["rejected_by"] = dict(self.n_rejected)
+        for name in ("lags", "rejected_by", "loss", "n_rebalances", "n_commits_refused"):  # not of every run
+            if values[name] is None or values[name] == {}:
+                del values[name]
+        return {**values, **self.monitors}
 
 
 @dataclass(frozen=True, kw_only=True)

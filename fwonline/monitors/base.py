@@ -28,6 +28,11 @@ class Monitor(base.Base, abc.ABC):
     # Attributes of an estimator, of which it must have one.
     _reads: tuple[str, ...] = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "update" in vars(cls) and "update_many" not in vars(cls):
+            cls.most_together = Monitor.most_together  # type: ignore[method-assign]  # it has its say at each sample
+
     @abc.abstractmethod
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         """Take note of one sample, after it was learned.
@@ -123,6 +128,14 @@ class Periodic(Monitor):
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
         self._n += 1
+        if (self._n - 1) % self.every == 0:
+            self._read(model)
+
+    def most_together(self) -> float:
+        return -self._n % self.every + 1
+
+    def update_many(self, y_true: Any, y_pred: Any, *, model: Any = None) -> None:
+        self._n += len(y_true)
         if (self._n - 1) % self.every == 0:
             self._read(model)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -43,11 +44,20 @@ class Throughput(Monitor):
         self._clock: float | None = None  # None while it stands still
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
+        self._count(1)
+
+    def most_together(self) -> float:
+        return 1 if self._clock is None else math.inf  # the time is that from the first sample
+
+    def update_many(self, y_true: Any, y_pred: Any, *, model: Any = None) -> None:
+        self._count(len(y_true))
+
+    def _count(self, n: int) -> None:
         now = time.perf_counter()
         if self._clock is not None:
             self._elapsed += now - self._clock
         self._clock = now
-        self._n += 1
+        self._n += n
         if (passed := self._elapsed - self._marked_at) >= self.interval:
             self._rate = (self._n - self._marked_n) / passed
             self._marked_n, self._marked_at = self._n, self._elapsed

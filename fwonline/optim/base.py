@@ -8,7 +8,6 @@ import typing
 import numpy as np
 from river import base
 from river import optim as river_optim
-from scipy.optimize import OptimizeResult
 
 from fwonline import _loaded, losses, sets
 from fwonline._checks import check_count, check_positive
@@ -25,6 +24,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
+    from scipy.optimize import OptimizeResult  # whose module takes long: where it is made, too
 
     from fwonline.optim.runs.method import Method
     from fwonline.optim.runs.model_run import ModelRun
@@ -344,6 +344,8 @@ class Optimizer(base.Base):
             message = f"the callback ended it after {done} steps"
         x = run.weights
         fun, gap = measure(x)
+        from scipy.optimize import OptimizeResult
+
         return OptimizeResult(
             x=x,
             fun=fun,

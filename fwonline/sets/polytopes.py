@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
 
 from ._numeric import array_of, euclidean_norm
 from .atoms import Array, Atom, DenseAtom, SparseAtom
@@ -42,6 +41,8 @@ class Birkhoff(ConvexSet):
     def _lmo(self, g: Array) -> Atom:
         n = g.shape[0]
         largest = np.abs(g).max()
+        from scipy import optimize  # which takes long to import
+
         rows, columns = optimize.linear_sum_assignment(g / largest if largest > 0 else g)
         return SparseAtom(rows * n + columns, np.ones(n), g.shape)
 
@@ -96,6 +97,8 @@ class Permutahedron(ConvexSet):
         order = np.argsort(-x, axis=None, kind="stable")
         falling = x.flat[order]
         ranks = np.arange(x.size, 0.0, -1.0)
+        from scipy import optimize
+
         starts = optimize.isotonic_regression(falling - ranks, increasing=False).blocks
         sizes = np.diff(starts)
         offsets = falling - np.repeat(falling[starts[:-1]], sizes)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fwonline.stream.arrays.npz import NPZSource
+from fwonline.stream.arrays.parquet import ParquetSource
 from fwonline.stream.base import Rejected, Sample, Sink, Source, as_source
 from fwonline.stream.csvfile import CSVSource
 from fwonline.stream.files import FileSource
 from fwonline.stream.iterables import IterableSource
 from fwonline.stream.jsonlines import JSONLinesSource
-from fwonline.stream.parquet import ParquetSource
 from fwonline.stream.sinks import CallbackSink, CSVSink, FileSink, JSONLinesSink
 from fwonline.stream.svmlight import SVMLightSource
 
@@ -29,6 +30,7 @@ __all__ = [
     "KafkaGroupSource",
     "KafkaSink",
     "KafkaSource",
+    "NPZSource",
     "ParquetSource",
     "Rejected",
     "SVMLightSource",

@@ -6,22 +6,36 @@ import csv
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.files import FileSource, Path
-from fwonline.stream.records import KINDS, RecordLayout, as_converter, field_names, listed, with_comma
+from fwonline.stream.records import (
+    FALSE,
+    KINDS,
+    TRUE,
+    RecordLayout,
+    as_converter,
+    automatic,
+    field_names,
+    listed,
+    with_comma,
+)
+
+if TYPE_CHECKING:
+    from fwonline.stream.ahead import Parsed
 
 __all__ = ["CSVSource"]
 
 #: A quote still open after this many bytes is an error. It is also the longest field that `csv` takes by default.
 MAX_RECORD = 1 << 17
 
-#: Kinds for which an empty field is a missing value: text may be empty, and a user's function decides itself.
-EMPTY_IS_NONE = [convert for kind, convert in KINDS.items() if kind != "text"]
+#: Kinds for which an empty field is a missing value (text may be empty, and a user's function decides itself). The
+#: compiled reader of rows knows them, too.
+NO_TEXT = [convert for kind, convert in KINDS.items() if kind != "text"]
 
 #: What reads numbers with a decimal comma; a text that is none stays as it is.
 NUMERIC = {convert: with_comma(convert) for kind, convert in KINDS.items() if kind in ("auto", "number", "int")}
@@ -149,6 +163,28 @@ class CSVSource(FileSource):
             self._torn = b""
         return item
 
+    @property
+    def has_blocks(self) -> bool:
+        """Whether every feature and the target are numbers or truth values, each byte of the text has one meaning."""
+        layout = self.layout
+        kinds = [kind for column, kind in self._converters.items() if column not in layout.drop]
+        return (
+            layout.target is not None
+            and layout.key is None
+            and layout.time is None
+            and all(kind in NO_TEXT for kind in (self._default, *kinds))
+            and _is_plain(self.delimiter, self.quotechar, self.decimal, self._missing)
+        )
+
+    def _parser(self) -> Callable[[bytes], Parsed]:
+        from fwonline.stream.csvrows import DelimitedRows
+
+        converters = [self._converters.get(name, self._default) for name in self._names]
+        return DelimitedRows(self._names, converters, self.layout, self.delimiter + self.quotechar + self.decimal)
+
+    def _holds_lines(self) -> bool:
+        return self._rows.holds_lines or bool(self._torn)
+
     def _resume(self, file: IO[bytes]) -> None:
         self._read_header(_Rows(iter(file.readline, b""), self.delimiter, self.quotechar))
         super()._resume(file)
@@ -190,7 +226,7 @@ class CSVSource(FileSource):
         self._columns = []
         for i, column in enumerate(names):
             convert = self._converters.get(column, self._default)
-            empty_is_none = column == layout.target or any(convert is kind for kind in EMPTY_IS_NONE)
+            empty_is_none = column == layout.target or any(convert is kind for kind in NO_TEXT)
             if self.decimal == "," and convert in NUMERIC:
                 convert = NUMERIC[convert]
             if column not in layout.drop:
@@ -215,6 +251,17 @@ class CSVSource(FileSource):
         return self.layout.sample(record, raw, origin)
 
 
+def _is_plain(delimiter: str, quotechar: str, decimal: str, missing: Collection[str]) -> bool:
+    """Whether no byte of a row of numbers has two meanings, and no number or truth value means a missing one."""
+    marks = (delimiter, quotechar, "\n", "\r")
+    return (
+        len({*marks, decimal}) == 5
+        and all(mark.isascii() and not (mark.isalnum() or mark in "+-.") for mark in marks)
+        and all(type(automatic(text.replace(decimal, "."))) is str for text in missing)
+        and not any(text.strip().lower() in TRUE | FALSE for text in missing)
+    )
+
+
 class _Rows:
     """Makes rows of lines: `next` returns the cells, what is wrong with them, or None at the end.
 
@@ -233,6 +280,10 @@ class _Rows:
         self._delimiter = delimiter
         self._quotechar = quotechar
         self._quote = quotechar.encode()
+
+    @property
+    def holds_lines(self) -> bool:
+        return bool(self._put_back)
 
     def _line(self) -> bytes:
         return self._put_back.popleft() if self._put_back else next(self._lines, b"")

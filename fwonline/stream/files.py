@@ -9,14 +9,19 @@ import os
 import sys
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import IO, Annotated, Any, BinaryIO, cast
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import msgspec
 
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample, Source
+
+if TYPE_CHECKING:
+    from fwonline.stream.ahead import Ahead, Parsed, Run
+    from fwonline.stream.block import Block
 
 __all__ = ["FileSource"]
 
@@ -25,6 +30,8 @@ Path = str | os.PathLike[str] | BinaryIO
 BUFFER = 1 << 18
 #: A longer line is no text, and would take the memory that streaming saves.
 MAX_LINE = 1 << 26
+#: Where few lines are rows of numbers, so many samples come before blocks are tried again; then twice as many.
+PAUSE = 1 << 12
 
 GZIP = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
@@ -94,6 +101,10 @@ class FileSource(Source):
         self._ended = False
         self._closed = False
         self._items: Iterator[Sample | Rejected] | None = None
+        self._file: IO[bytes] | None = None  # unpacked
+        self._ahead: Ahead | None = None  # while blocks are read
+        self._run: Run | None = None  # the rows of the last block
+        self._pause, self._next_pause = 0, PAUSE
 
     @abstractmethod
     def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
@@ -102,6 +113,17 @@ class FileSource(Source):
     def _records(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return the records that lines make, by default one each; `_n_lines` is set along with each."""
         return lines
+
+    def _parser(self) -> Callable[[bytes], Parsed] | None:
+        """Return what finds rows in whole lines (in another thread, so it changes nothing), or None.
+
+        It is called once a record was read.
+        """
+        return None
+
+    def _holds_lines(self) -> bool:
+        """Whether lines were read that belong to no item yet."""
+        return False
 
     def __iter__(self) -> Iterator[Sample | Rejected]:
         if self._closed:
@@ -126,6 +148,82 @@ class FileSource(Source):
         if isinstance(item, Rejected):
             self.mark_rejected(item.origin)
 
+    @property
+    def has_blocks(self) -> bool:
+        return type(self)._parser is not FileSource._parser
+
+    def blocks(self, most: int = 4096) -> Iterator[Block | Sample | Rejected]:
+        """Yield rows of numbers in blocks; every other line, and the first, comes by the road of samples.
+
+        A thread reads and parses up to 2 MiB ahead of the rows that are used; of a pipe, what is there is read.
+        """
+        items = iter(self)
+        if not self.has_blocks:
+            yield from items
+            return
+        try:
+            for item in items:
+                yield item
+                while (run := self._next_run(most)) is not None:
+                    yield run.block
+                if self._pause:
+                    pause, self._pause = self._pause, 0
+                    yield from islice(items, pause)
+        finally:
+            if self._ahead is not None:
+                self._ahead.stop()
+
+    def _next_run(self, most: int) -> Run | None:
+        """Return rows of numbers; None where the next line must be read by itself, or there is none."""
+        if self._end_run() or self._holds_lines() or self._pause:
+            return None
+        if (ahead := self._ahead) is None:
+            from fwonline.stream.ahead import Ahead
+
+            assert self._file is not None
+            assert self._packed is not None
+            if self._packed.closed or (parse := self._parser()) is None:
+                return None
+            is_seekable = self._seekable(self._packed)
+            ahead = self._ahead = Ahead(
+                self._file, self._packed, parse, self._offset, self._line, MAX_LINE, in_thread=is_seekable
+            )
+        self._run = ahead.run(most, self.name)
+        if self._run is None and not ahead.is_dense:
+            ahead.is_last = True
+        return self._run
+
+    def _count_taken(self) -> None:
+        """Bring the place behind the last row that was taken from a block."""
+        if (run := self._run) is not None and run.block.taken:
+            line = run.last_line
+            self._offset = run.piece.offset + int(run.piece.starts[line + 1])
+            self._line = run.piece.line + line + 1
+            self._last = run.piece.of(line)
+
+    def _end_run(self) -> bool:
+        """Go on behind the last row that was taken; return whether it is not the block's last one."""
+        if (run := self._run) is None:
+            return False
+        self._count_taken()
+        assert self._ahead is not None
+        if run.block.taken:
+            self._ahead.at = run.last_line + 1
+        self._run = None
+        return run.block.taken < len(run.block)
+
+    def _line_ahead(self, readline: Callable[[], bytes]) -> bytes:
+        """Return the next line, which may have been read ahead."""
+        assert self._ahead is not None
+        self._end_run()
+        if raw := self._ahead.readline():
+            return raw
+        self._ahead.stop()
+        if self._ahead.is_last:
+            self._pause, self._next_pause = self._next_pause, 2 * self._next_pause
+        self._ahead = None
+        return readline()
+
     def _advance(self, raw: bytes, n_lines: int) -> None:
         self._line += n_lines
         self._offset += len(raw)
@@ -135,18 +233,20 @@ class FileSource(Source):
         """Yield the lines behind the position, line ends included, without moving it."""
         with contextlib.ExitStack() as stack:
             try:
-                file = self._open(stack)
+                file = self._file = self._open(stack)
                 if self._sought.line:
                     self._resume(file)
-                raw = b""
-                for raw in iter(partial(file.readline, MAX_LINE), b""):
-                    if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
+                is_empty = True
+                readline = partial(file.readline, MAX_LINE)
+                while raw := readline() if self._ahead is None else self._line_ahead(readline):
+                    is_empty = False
+                    if len(raw) >= MAX_LINE and (len(raw) > MAX_LINE or not raw.endswith(b"\n")):
                         raise SourceError(f"{self._here()}: expected text, found a line of more than {MAX_LINE} bytes")
                     yield raw
             except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: the caller closed the file
                 what = error.strerror if isinstance(error, OSError) and error.strerror else error
                 raise SourceError(f"{self._here() if self._line else self.name}: cannot be read: {what}") from error
-            if not raw and not self._sought.line:
+            if is_empty and not self._sought.line:
                 raise SourceError(f"{self.name}: is empty; expected {self._expected}")
             self._ended = True
 
@@ -230,6 +330,7 @@ class FileSource(Source):
         raise NotImplementedError
 
     def mark_rejected(self, origin: str) -> bool:
+        self._count_taken()
         begins = self._line - self._last.count(b"\n")
         if not self._last.endswith(b"\n") and origin == f"{self.name}:{begins}":
             self._rejected_at = self._offset
@@ -237,6 +338,7 @@ class FileSource(Source):
 
     @property
     def position(self) -> dict[str, int]:
+        self._count_taken()
         position = self._sought
         if self._last:
             last, refused = self._last, self._rejected_at == self._offset and not self._last.endswith(b"\n")
@@ -259,12 +361,17 @@ class FileSource(Source):
             return 1.0
         if not self._size or self._packed is None or self._packed.closed:
             return None
-        # the unpacked size of an archive is not known, so packed bytes count
-        done = self._packed.tell() if self._is_gzip else self._offset
+        self._count_taken()
+        done = self._offset
+        if self._is_gzip:  # the unpacked size of an archive is not known, so packed bytes count
+            ahead = None if self._ahead is None else self._ahead.packed
+            done = self._packed.tell() if ahead is None else ahead
         return min(1.0, done / self._size)
 
     def close(self) -> None:
         self._closed = True
+        if self._ahead is not None:
+            self._ahead.stop()
         if self._items is not None:
             self._items.close()  # type: ignore[attr-defined]  # a generator, by _read
 

@@ -181,7 +181,7 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
         (
             SMALL + 'monitor = ["ROCAUC"]',
             ["3: monitor: unknown key. Did you mean 'monitors'? "
-             "Expected one of: name, source, model, monitors, sinks, run, group"],
+             "Expected one of: name, source, model, monitors, sinks, run, group, metrics"],
         ),
         (SMALL + 'name = "../x"', ["3: name: expected letters, digits, '_', '-' and '.', since it names the run's "
                                    "folder, found '../x'"]),
@@ -250,7 +250,7 @@ def test_a_sink_that_cannot_open_is_named(load, tmp_path):
         (SMALL + "[run]\nsource = 1",
          ["4: run.source: unknown key. Expected one of: seed, limit, on_error, dead_letter, max_rejected_share, "
           "check_values, max_pending, expire_items, expire_seconds, max_early, checkpoint_every, checkpoint_samples, "
-          "report_every, report_samples"]),
+          "report_every, report_samples, blocks"]),
         (SMALL + "[run]\nmax_rejected_share = 1.5",
          ["4: run.max_rejected_share: max_rejected_share must be from 0 to 1, found 1.5"]),
         (SMALL + '[run]\nmax_rejected_share = "half"',

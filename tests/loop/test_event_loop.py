@@ -687,3 +687,38 @@ def test_runs_off_the_main_thread(tmp_path):
     thread.start()
     thread.join()
     assert summaries[0].n_learned == 1250
+
+
+class Losing(base.Regressor):
+    """Loses its sample's target, and keeps the sum, as fwonline's estimators do."""
+
+    def __init__(self):
+        self.cumulative_loss, self.n_samples = 100.0, 10  # what it was merged of
+
+    def learn_one(self, x, y):
+        self.cumulative_loss += y
+        self.n_samples += 1
+
+    def predict_one(self, x):
+        return 0.0
+
+
+def test_a_report_has_the_mean_loss_since_the_last_and_what_checkpoints_took(tmp_path):
+    class Reports(Observer):
+        def __init__(self):
+            self.seen = []
+
+        def on_report(self, report):
+            self.seen.append(report.to_dict())
+
+    reports = Reports()
+    items = [({"a": 1.0}, float(y)) for y in (1, 2, 3, 6)]
+    EventLoop(items, Losing(), observers=[reports], report_samples=2).run()
+    assert [row.get("loss") for row in reports.seen] == [1.5, 4.5, None]  # the last one, of no sample
+    assert "n_rebalances" not in reports.seen[0]
+
+    reports = Reports()
+    EventLoop(items, linear_model.LinearRegression(), [], [], tmp_path / "c", observers=[reports]).run()
+    assert reports.seen[0]["n_checkpoints"] == 1
+    assert reports.seen[-1]["n_checkpoints"] == 2
+    assert 0 < reports.seen[0]["checkpoint_seconds"] < reports.seen[-1]["checkpoint_seconds"]

@@ -187,7 +187,13 @@ def test_a_refused_commit_drops_everything(worker, states):
     group = Group(p0=samples(20))
     member = Member(group, ("gain", "t[0]"), ("read", "t[0]", 10), ("gain", "t[0]"), ("read", "t[0]", 20))
     member.answers.extend([True, PartitionsLost])
-    assert worker(member).run().n == 30
+    reports = []
+
+    class Watch(Observer):
+        on_report = reports.append
+
+    assert worker(member, observers=[Watch()]).run().n == 30
+    assert (reports[-1].n_rebalances, reports[-1].n_commits_refused) == (2, 1)
     assert committed(group, states)["counts"]["n_learned"] == 20
 
 

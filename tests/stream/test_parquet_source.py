@@ -2,12 +2,14 @@
 
 from datetime import date
 
+import numpy as np
 import pytest
+from support.roads import check_both_roads, in_blocks
 
 from fwonline.cli import main
 from fwonline.exceptions import SourceError
 from fwonline.stream import Rejected, Sample
-from fwonline.stream.parquet import ParquetSource
+from fwonline.stream.arrays.parquet import ParquetSource
 
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
@@ -80,3 +82,59 @@ def test_from_nothing_to_a_curve(path, tmp_path, monkeypatch):
     text = (tmp_path / "a.toml").read_text()
     assert 'day = "date"' in text
     assert '"n_learned": 49' in (tmp_path / "runs/a/summary.json").read_text()
+
+
+def write(path, columns, **options):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra parquet")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(columns), path, **options)
+
+
+N = 23
+
+
+def whole(kind, n=N):
+    return np.arange(n).astype(kind)
+
+
+@pytest.mark.parametrize(
+    ("columns", "alone"),
+    [
+        ({"a": whole("f8"), "b": whole("f4") / 3, "y": whole("f8") / 7}, []),
+        ({"a": whole("i8") + 2**62, "b": whole("u8") + 2**63, "c": whole("?"), "y": whole("i4")}, []),
+        ({"a": [*(None if i in (0, 7, 8) else i for i in range(N))], "y": whole("?")}, [0, 7, 8]),
+        ({"a": whole("f4"), "b": [float("nan"), float("inf"), -0.0] + (N - 3) * [1e-310], "y": whole("u8")}, []),
+        ({"a": whole("f8"), "y": [None if i in (3, N - 1) else f"c{i % 3}" for i in range(N)]}, [3, N - 1]),
+        ({"a": whole("f8"), "y": [None if i % 2 else i % 4 == 0 for i in range(N)]}, range(1, N, 2)),
+        ({"a": whole("f8"), "text": ["x"] * N, "y": whole("f8")}, range(N)),
+        ({"a": whole("f8"), "nested": [[1.0]] * N, "y": whole("f8")}, range(N)),
+        ({"a": whole("f2"), "y": whole("f8")}, range(N)),
+        ({"y": whole("f8")}, range(N)),
+        ({"a": whole("f8"), "k": [f"k{i}" if i % 3 else None for i in range(N)], "y": whole("f8")}, []),
+        ({"a": whole("f8"), "k": [[i] for i in range(N)], "y": whole("f8")}, range(N)),
+        ({"a": whole("f8"), "t": [None, float("nan")] + [i / 3 for i in range(2, N)], "y": whole("f8")}, [0, 1]),
+        ({"a": whole("f8"), "t": whole("?"), "y": whole("f8")}, range(N)),
+        ({"a": whole("f8"), "t": whole("i8"), "k": whole("i8"), "y": whole("f8")}, []),
+    ],
+)
+def test_blocks_hold_what_samples_do(columns, alone, tmp_path):
+    path = tmp_path / "a.parquet"
+    write(path, columns, row_group_size=9)
+    roles = {"key": "k" if "k" in columns else None, "time": "t" if "t" in columns else None}
+
+    def make():
+        return ParquetSource(path, "y", name="a", **roles)
+
+    rows = check_both_roads(make, most=(1, 4, 4096), step=5)
+    assert len(rows) == N + 1
+    assert [i for i in range(N) if f"a:{i + 1}" not in in_blocks(make())] == list(alone)
+
+
+def test_what_no_block_can_hold_of_a_whole_file(path):
+    for options in (
+        {"target": None},
+        {"target": "y", "features": ["day"], "drop": ["a"]},
+        {"target": "y", "require_target": False},
+    ):
+        check_both_roads(lambda options=options: ParquetSource(path, **options), most=(4096,), step=20)

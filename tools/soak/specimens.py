@@ -251,6 +251,7 @@ def _pipeline() -> Any:
         monitors.Regret(),
         monitors.Feasibility(every=5),
         monitors.Support(every=5),
+        monitors.Drift(),
         monitors.Metric(metrics.Accuracy()),
         monitors.Throughput(),
     ]

@@ -43,6 +43,8 @@ class Plan:
         if stream.source == "SVMLightSource":
             self.labels = Counter(row["label"] for row in rows if row["label"] is not None)
             self.n_unlabelled = sum(row["label"] is None for row in rows)
+        elif stream.source == "NPZSource":  # numbers, and nothing to survey
+            self.labels, self.n_unlabelled = survey_labels(row[stream.target] for row in rows), 0
         else:
             self.columns = survey(rows)
             self.answer = self.columns.pop(stream.target)
@@ -145,7 +147,7 @@ class Plan:
             "",
             *self._source(to),
             "",
-            *(self._features() if self.columns else []),
+            *(self._features() if self.columns else ["[[model]]", 'class = "StandardScaler"', ""] * self._is_dense),
             *self._model(),
             "",
             *self._monitors(),
@@ -248,7 +250,7 @@ class Plan:
             yield ""
 
     def _model(self) -> Iterator[str]:
-        yield "[[model]]" if self.columns else "[model]"
+        yield "[[model]]" if self.columns or self._is_dense else "[model]"
         name, remark = _MODELS[self.task], "for any number of labels" if self.task == "classes" else "sparse by itself"
         yield from _aligned([(f'class = "{name}"', remark)])
         if any(column.kind == "text" for column in self.columns.values()):
@@ -258,6 +260,11 @@ class Plan:
             yield "# The labels are whole numbers: FWRegressor, with MAE and R2, learns them as numbers."
         elif self.task == "regression" and len(self.labels) <= _MOST_LABELS and self._are_whole:
             yield "# FWSoftmax, with Accuracy, learns the numbers as labels."
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether rows are those of a dense matrix, which can be scaled one column after another."""
+        return self.stream.source == "NPZSource" and len(set(map(len, self.stream.rows))) == 1
 
     @property
     def _are_whole(self) -> bool:

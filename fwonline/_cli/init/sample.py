@@ -24,6 +24,7 @@ _FORMATS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON lines"),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), "svmlight"),
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
+    ".npz": "NumPy",
 }
 _HEAD = 1 << 16
 _DELIMITERS = (",", ";", "\t", "|")
@@ -46,7 +47,7 @@ class Stream:
     source
         The class of its source, and the parameters that a definition writes, the path apart.
     target
-        The column of the target; for svmlight, which names none, `"label"`.
+        The column of the target; for svmlight, which names none, `"label"`; the array of a NumPy archive.
     path
         Where the file is; None for a topic.
     n_bad
@@ -85,6 +86,8 @@ def first_rows(where: str, target: str | None, n: int, delimiter: str | None = N
         return _of_svmlight(path, n)
     if found == "Parquet":
         return _of_parquet(path, target, n)
+    if found == "NumPy":
+        return _of_npz(path, target or "y", n)
     settings: dict[str, Any] = {}
     source: AnySource
     if found == "CSV":
@@ -165,6 +168,8 @@ def _format(path: Path, head: str) -> str:
     """The format of a file, by its first bytes where they tell, else by its name."""
     if head.startswith("PAR1"):
         return "Parquet"
+    if head.startswith("PK\x03\x04"):
+        return "NumPy"
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in _FORMATS:
         return _FORMATS[suffixes[-1]]
@@ -216,8 +221,21 @@ def _of_svmlight(path: Path, n: int) -> Stream:
     return Stream(_stem(path), rows, "SVMLightSource", {}, "label", path, bad)
 
 
+def _of_npz(path: Path, target: str, n: int) -> Stream:
+    from fwonline.stream.arrays.npz import NPZSource
+
+    rows: list[dict] = []
+    with NPZSource(path, target) as source:
+        for item in itertools.islice(source, n):
+            if not isinstance(item, Rejected):
+                rows.append({**item.x, target: item.y})
+                if len(rows) * len(item.x) > _CELLS and len(rows) >= _FEWEST:
+                    break
+    return Stream(_stem(path), rows, "NPZSource", {}, target, path)
+
+
 def _of_parquet(path: Path, target: str | None, n: int) -> Stream:
-    from fwonline.stream.parquet import ParquetSource
+    from fwonline.stream.arrays.parquet import ParquetSource
 
     rows, bad = _taken(ParquetSource(path), n)
     _check(rows, bad, str(path), "in it")

@@ -23,7 +23,16 @@ from fwonline.exceptions import DefinitionError, SampleError
 from fwonline.loop._calls import FAULTS, calls
 from fwonline.monitors import Metric
 from fwonline.monitors.metric import gives_probabilities
-from fwonline.stream import CSVSource, JSONLinesSource, ParquetSource, Rejected, Sample, Source, SVMLightSource
+from fwonline.stream import (
+    CSVSource,
+    JSONLinesSource,
+    NPZSource,
+    ParquetSource,
+    Rejected,
+    Sample,
+    Source,
+    SVMLightSource,
+)
 from fwonline.stream.records import RecordLayout
 
 __all__ = ["FORMATS", "predict"]
@@ -34,6 +43,7 @@ FORMATS: dict[str, type[Source]] = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), JSONLinesSource),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), SVMLightSource),
     ".parquet": ParquetSource,
+    ".npz": NPZSource,
 }
 _MANY = 20  # classes, whose probabilities are not written one by one
 _SHOWN = 5  # samples without a prediction that are told of

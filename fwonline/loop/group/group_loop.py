@@ -24,7 +24,7 @@ from fwonline.loop.group.merging import merge
 from fwonline.loop.group.serving import MergedModel
 from fwonline.loop.group.states import PartitionStates
 from fwonline.loop.options import BadSamples, Options, Questions, Timing
-from fwonline.loop.report import Counts, Observer, Start
+from fwonline.loop.report import Counts, Observer, Road, Start
 from fwonline.stream.base import Rejected, Sample, Sink
 from fwonline.stream.group import CommittedOffsets, GroupSource, MergeTopic, PartitionsLost
 
@@ -122,6 +122,7 @@ class GroupLoop(Loop):
         self._saved: dict[str, dict[str, int]] = {}  # the offsets of each partition's last commit
         self._loaded: dict[str, Counts] = {}  # what each partition's counts were when it was assigned
         self._lost = Counts()  # what was counted of partitions that are lost
+        self._n_rebalances = self._n_commits_refused = 0
         self._next_look = 0.0  # when to look at the clock, while the items of one poll are learned
 
     @property
@@ -148,11 +149,13 @@ class GroupLoop(Loop):
             timer.start(0, now)
 
     def _start(self) -> Start:
-        return Start(source=self.source.name, model=str(self.model))
+        road = Road(False, "a worker of a group takes its partitions' samples in turns")
+        return Start(source=self.source.name, model=str(self.model), road=road)
 
     def _take_items(self, limit: float, stop: Stop) -> None:
         while not stop.requested and self.counts.n < limit:
             polled = self.source.poll()
+            self._n_rebalances += bool(polled.assigned)
             if polled.lost:
                 self._drop()
             try:
@@ -270,12 +273,14 @@ class GroupLoop(Loop):
         }
         if not moved:
             return
+        began = time.perf_counter()
         self._flush(durable=True)
         try:
             places = {partition: self._written(partition, learner) for partition, learner in moved.items()}
             if not self.source.commit(places):
                 return  # not certain: the older files stay
         except PartitionsLost:
+            self._n_commits_refused += 1
             self._drop()
             return
         for partition, place in places.items():
@@ -284,8 +289,7 @@ class GroupLoop(Loop):
             self.states.sweep(partition, place.metadata)
             if self._merge_topic is not None:
                 self._publish(self._merge_topic, partition, place.total_offset, moved[partition].model)
-        for observer in self.observers:
-            observer.on_checkpoint(str(self.states.path), self.counts.n)
+        self._tell_of_checkpoint(self.states.path, began)
 
     def _written(self, partition: str, learner: Learner) -> CommittedOffsets:
         """Write a partition's state and return the offsets to commit with its name."""
@@ -343,6 +347,9 @@ class GroupLoop(Loop):
     def _lag(self) -> tuple[int | None, dict[str, int]]:
         lags = self.source.lags()
         return sum(lags.values()), lags
+
+    def _group_events(self) -> dict[str, Any]:
+        return {"n_rebalances": self._n_rebalances, "n_commits_refused": self._n_commits_refused}
 
     def _values(self) -> dict[str, Any]:
         sums: dict[str, float] = {}

@@ -23,7 +23,6 @@ import typing
 
 import numpy as np
 from river import optim as river_optim
-from scipy.optimize import OptimizeResult
 
 from fwonline import losses, sets
 from fwonline._checks import check_count, check_positive, is_real
@@ -39,6 +38,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
+    from scipy.optimize import OptimizeResult  # whose module takes long: where it is made, too
 
     from fwonline.optim.schedules import Homotopy
 
@@ -344,6 +344,8 @@ class CompositeOptimizer(Optimizer):
             message = f"the callback ended it after {run.nit} steps"
         fun = objective.value(run.x) + sum(term.value(run.x) for term in run.terms)
         shown = {name: getattr(run, name) for name in _SHOWN}
+        from scipy.optimize import OptimizeResult
+
         return OptimizeResult(shown, fun=fun, gap_estimate=run.gap, success=True, message=message)
 
     def minimize(  # type: ignore[override]  # terms are added, and there is no tol: see the class

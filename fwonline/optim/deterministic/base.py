@@ -7,7 +7,6 @@ import math
 import typing
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 from fwonline._checks import check_count
 from fwonline.optim.base import Optimizer
@@ -22,6 +21,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
+    from scipy.optimize import OptimizeResult  # whose module takes long: where it is made, too
 
     from fwonline import sets
     from fwonline.optim.runs.model_run import State
@@ -173,6 +173,8 @@ class FullGradient(Optimizer):
                 message = (
                     f"took {steps} steps; the exact gap {gap:.3g} is {'at most' if success else 'above'} tol = {tol:g}"
                 )
+        from scipy.optimize import OptimizeResult
+
         return OptimizeResult(
             x=run.weights,
             fun=fun,

@@ -1,0 +1,1 @@
+"""Files of columns, whose rows are numbered: Parquet, NumPy's archives."""

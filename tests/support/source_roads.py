@@ -1,0 +1,94 @@
+"""A source read by its two roads, samples and blocks, and what the two must have in common."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from scipy import sparse
+
+from fwonline.exceptions import SourceError
+from fwonline.stream import Sample
+from fwonline.stream.block import Block
+
+
+def typed(item):
+    """An item with the types of its values, and with all numbers among the features as floats, as a model has them."""
+    if not isinstance(item, Sample):
+        return item
+    x = [(name, repr(float(v)) if isinstance(v, (int, float)) else repr(v)) for name, v in item.x.items()]
+    return ("sample", x, repr(item.y), repr(item.key), repr(item.time), item.origin, item.headers)
+
+
+def samples_of(block):
+    """The samples that the rows of a block are."""
+    names = range(block.X.shape[1]) if block.names is None else block.names
+    origins = block.origins(0, len(block))
+    X = block.X.tocsr() if sparse.issparse(block.X) else block.X
+    for i, y in enumerate(block.y.tolist()):
+        if sparse.issparse(X):
+            part = slice(X.indptr[i], X.indptr[i + 1])
+            x = {names[j]: v for j, v in zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)}
+        else:
+            x = dict(zip(names, X[i].tolist(), strict=True))
+        key = None if block.keys is None else block.keys[i]
+        time = None if block.times is None else float(block.times[i])
+        yield Sample(x, y, key, time, origins[i])
+
+
+def by_samples(source):
+    """Items, and the position before each and behind the last; the error that ended them, if one did."""
+    items, positions = [], [source.position]
+    try:
+        for item in source:
+            items.append(typed(item))
+            positions.append(source.position)
+    except SourceError as error:
+        items.append(str(error))
+    positions.append(source.position)
+    return items, positions
+
+
+def by_blocks(source, most=4096, cut=None):
+    """The same by blocks, and how many rows came in one. `cut`: how many rows of a block to use, at random."""
+    items, positions, n_rows = [], [source.position], 0
+    try:
+        for item in source.blocks(most):
+            if isinstance(item, Block):
+                assert 0 < len(item) <= most
+                taken = len(item) if cut is None else cut.randint(0, len(item))
+                for i, sample in enumerate(samples_of(item)):
+                    if i == taken:
+                        break
+                    item.taken = i + 1
+                    n_rows += 1
+                    items.append(typed(sample))
+                    positions.append(source.position)
+            else:
+                items.append(typed(item))
+                positions.append(source.position)
+    except SourceError as error:
+        items.append(str(error))
+    positions.append(source.position)
+    return items, positions, n_rows
+
+
+def check_roads(make, *, most=4096, every=1):
+    """Compare both roads of the source that `make` makes, places and all; return the rows that came in blocks.
+
+    Each `every`th position is gone on from, by blocks.
+    """
+    items, positions = by_samples(make())
+    with make() as source:
+        found, places, n_rows = by_blocks(source, most)
+    assert found == items
+    assert places == positions
+    with make() as source:
+        found, places, _ = by_blocks(source, most, random.Random(1))
+    assert (found, places) == (items, positions)
+    for position in positions[::every]:
+        resumed = make(), make()
+        for source in resumed:
+            source.seek(json.loads(json.dumps(position)))
+        assert by_blocks(resumed[1], most)[:2] == by_samples(resumed[0])
+    return n_rows
