@@ -51,6 +51,29 @@ class Samples:
             if self.size is not None:
                 self._arrays()
 
+    def extend(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float64],
+        y: NDArray[np.float64],
+        predictions: NDArray[np.float64],
+    ) -> None:
+        """Keep copies of more samples: the first has the entries from indptr[0] to indptr[1]."""
+        first, last = int(indptr[0]), int(indptr[-1])
+        if len(y) == 1:
+            row = slice(first, last)
+            self.append(indices[row].tobytes(), values[row].tobytes(), float(y[0]), float(predictions[0]))
+            return
+        self._pack()
+        entries = {"lengths": np.diff(indptr), "indices": indices[first:last], "values": values[first:last]}
+        more = {**entries, "targets": y, "plays": predictions}
+        self._packed.append({name: np.array(array, dtype=_TYPES[name]) for name, array in more.items()})
+        self.n += len(y)
+        self.nnz += last - first
+        if self.size is not None and self.n > 2 * self.size:
+            self._arrays()
+
     def _pack(self) -> None:
         if self._new:
             indices, values, y, predictions = zip(*self._new, strict=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fwonline import _loaded
 from fwonline._pipeline import final_estimator
 from fwonline.monitors._samples import Samples
@@ -140,12 +143,45 @@ class Gap(Monitor):
             self._window = Samples(_WINDOW)
         if self._window is not None and (last := estimator.last_bytes()) is not None:
             self._window.append(*last)
-        if (due or self._n == 1) and getattr(estimator, "constraint", estimator) is None:
+        self._look_if(due, self._n == 1, estimator)
+
+    def most_together(self) -> float:
+        return max(1, self._next - self._n) if self._n else 1
+
+    def update_many(self, y_true: Any, y_pred: Any, *, model: Any = None) -> None:
+        estimator, n = final_estimator(model), len(y_true)
+        last = exposed(self, estimator, "last_samples")
+        is_first, due = self._n == 0, self._n + n >= self._next
+        self._n += n
+        if last.gaps is not None:
+            self._note_many(last.gaps)
+        elif due:
+            self._note(float(exposed(self, estimator, "gap")))
+        kept = n
+        if self._window is None and (due or is_first) and self._is_forgetful(estimator):
+            self._window, kept = Samples(_WINDOW), 1
+        if self._window is not None:
+            rows = slice(n - kept, None)
+            y = last.y[rows]
+            self._window.extend(last.indptr[rows], last.indices, last.values, y, np.zeros(len(y)))
+        self._look_if(due, is_first, estimator)
+
+    def _look_if(self, due: bool, is_first: bool, estimator: Any) -> None:
+        if (due or is_first) and getattr(estimator, "constraint", estimator) is None:
             self._radius = float(estimator.gap_set.radius)
         if due:
             if self.every != 0:
                 self._look(estimator)
             self._next = self._n + (self.every or self._spacing)
+
+    def _note_many(self, gaps: NDArray[np.float64]) -> None:
+        from fwonline.monitors import _running  # which compiles
+
+        gaps = gaps[np.isfinite(gaps)]
+        if gaps.size:
+            sums = self._n_finite, self._mean, self._faded or 0.0
+            self._n_finite, self._mean, self._faded = _running.note_gaps(gaps, float(self.fading_factor), *sums)
+            self._last = float(gaps[-1])
 
     def _note(self, gap: float) -> None:
         if math.isfinite(gap):  # an optimizer that has made no step yet has no gap

@@ -15,7 +15,7 @@ from fwonline import _loaded, losses
 from fwonline._pipeline import final_estimator
 from fwonline.exceptions import MonitorError, SampleError
 from fwonline.monitors._samples import Samples
-from fwonline.monitors.base import Monitor
+from fwonline.monitors.base import Monitor, exposed
 from fwonline.optim.hindsight import Bracket, best_fixed_point, best_fixed_point_quadratic
 from fwonline.optim.problem.profiled import has_best_intercept
 from fwonline.sets import ConvexSet
@@ -232,6 +232,32 @@ class Regret(Monitor):
             self._choose(None, None, False)
             self._append_dict(x, y_true, y_pred)
         self._n += 1
+        self._settle()
+
+    def most_together(self) -> float:
+        return math.inf
+
+    def update_many(self, y_true: Any, y_pred: Any, *, model: Any = None) -> None:
+        estimator = final_estimator(model)
+        last = exposed(self, estimator, "last_samples")
+        if self._complete and self._objective is None:
+            self.check_model(estimator)
+            self._choose(estimator.fitted_loss, estimator.constraint, getattr(estimator, "intercept", False))
+        start, n = 0, len(y_true)
+        while start < n and self._complete:  # up to what comes next: room is made, an evaluation, or the end
+            kept = self._rows.nnz
+            most = min((room for room in (_FOLD, self.max_values) if room > kept), default=kept)
+            full = int(np.searchsorted(last.indptr, last.indptr[start] + most - kept))
+            stop = max(start + 1, min(n, full, start + self._next - self._n))
+            places = last.indptr[start : stop + 1]
+            self._rows.extend(places, last.indices, last.values, last.y[start:stop], last.predictions[start:stop])
+            self._d = max(self._d, int(last.n_features[stop - 1]))
+            self._n += stop - start
+            self._settle()
+            start = stop
+
+    def _settle(self) -> None:
+        """Make room and evaluate, where it is time."""
         if self._rows.nnz >= _FOLD or self._rows.nnz >= self.max_values:
             self._make_room()
         if self._n >= self._next and self._complete:
