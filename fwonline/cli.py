@@ -25,6 +25,7 @@ __all__ = ["main"]
 
 _EXTRAS = {
     "matplotlib": ("drawing needs matplotlib", "viz"),
+    "vl_convert": ("a page needs vl-convert-python", "report"),
     "prometheus_client": ("metrics need prometheus-client", "metrics"),
 }
 _OK, _FAILED, _MISUSED, _INTERRUPTED = 0, 1, 2, 130
@@ -129,15 +130,28 @@ def _simulate(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from fwonline._cli.figure import draw
+    from fwonline._cli.report.logs import load_all
+    from fwonline._cli.report.page import write
 
     output = options.output or options.runs[0] / "report.png"
+    page = output.with_suffix(".html")
     if len(options.runs) > 1:
         from fwonline._cli.compare import table
 
         print("\n".join(table(options.runs)))
-    draw(options.runs, output)
-    print(f"drawn: {output}")
+    logs = load_all(options.runs)
+    if output != page:
+        from fwonline._cli.report.figure import draw
+
+        draw(logs, output)
+        print(f"drawn: {output}")
+    try:
+        write(options.runs, logs, page)
+        print(f"written: {page}")
+    except ImportError as error:
+        if output == page or error.name != "vl_convert":
+            raise
+        print(f"not written: {page}: {_message(error)}", file=sys.stderr)
 
 
 def _predict(options: argparse.Namespace) -> None:
@@ -182,8 +196,8 @@ def _listen(text: str) -> tuple[str, int]:
 
 def _figure(text: str) -> Path:
     path = Path(text)
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise argparse.ArgumentTypeError(f"expected a file that ends in .png, .svg or .pdf, found {text!r}")
+    if path.suffix not in (".png", ".svg", ".pdf", ".html"):
+        raise argparse.ArgumentTypeError(f"expected a file that ends in .png, .svg, .pdf or .html, found {text!r}")
     return path
 
 
@@ -230,10 +244,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_simulate(command)
     report = command(
         *("report", _report, "draw the curves of a run, or of several over one another"),
-        "Draw the curves of a run, or of several over one another (needs matplotlib).",
+        "Draw the curves of a run, or of several over one another, as a picture (by matplotlib) and, beside it, as a "
+        "page to look into (by vl-convert): one file that asks no network.",
     )
     report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run folder, such as runs/phishing")
-    report.add_argument("--output", type=_figure, metavar="FILE", help=".png, .svg or .pdf (default: RUN/report.png)")
+    report.add_argument(
+        "--output", type=_figure, metavar="FILE", help=".png, .svg, .pdf, or .html alone (default: RUN/report.png)"
+    )
     listed = command(
         *("list", _list, "list the classes that a definition may name, or the parameters of one"),
         "List the classes that a definition may name, those of a module, or the parameters of a class.",

@@ -49,7 +49,7 @@ def test_a_value_that_was_set_has_a_folder_of_its_own(here, capsys):
     assert lines[2].split() == ["state", "finished", "finished"]
     assert any(line.startswith("Accuracy ") for line in lines)
     assert not any("seed" in line for line in lines)  # in which they do not differ
-    assert lines[-1] == "drawn: both.svg"
+    assert lines[-2:] == ["drawn: both.svg", "written: both.html"]
 
 
 @pytest.mark.parametrize(

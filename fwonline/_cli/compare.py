@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fwonline._cli.folder import RunFolder, read_log
+from fwonline._cli.folder import RunFolder, last_report
 from fwonline._cli.view import is_aside, number
 from fwonline.definition import read_definition
 from fwonline.loop.report import Report
 
-__all__ = ["names_of", "table"]
+__all__ = ["names_of", "rows_of", "table"]
 
 _GAP = "  "
 
@@ -34,7 +34,7 @@ def names_of(runs: Sequence[Path]) -> list[str]:
 def table(runs: Sequence[Path], width: int | None = None) -> Iterator[str]:
     """Yield the lines of a table: a column for each run, none of the lines wider than `width` if that can be."""
     width = width or shutil.get_terminal_size().columns
-    rows = _rows([RunFolder(path) for path in runs])
+    rows = rows_of([RunFolder(path) for path in runs])
     names = names_of(runs)
     label = min(max(map(len, rows)), max(16, width // 2))
     columns = [[name, *(values[i] for values in rows.values())] for i, name in enumerate(names)]
@@ -52,7 +52,7 @@ def table(runs: Sequence[Path], width: int | None = None) -> Iterator[str]:
             yield ""
 
 
-def _rows(folders: list[RunFolder]) -> dict[str, list[str]]:
+def rows_of(folders: list[RunFolder]) -> dict[str, list[str]]:
     """Label -> a value for each run: parameters that differ, then results."""
     leaves = [read_definition(folder.definition).leaves() for folder in folders]
     rows = {}
@@ -68,11 +68,11 @@ def _rows(folders: list[RunFolder]) -> dict[str, list[str]]:
 
 def _results(folder: RunFolder) -> dict[str, Any]:
     """How a run ended, or how it stands."""
-    summary, log = folder.read_summary(), read_log(folder.log)
-    standing = {**(log[-1] if log else {}), **summary}
-    if "monitors" not in standing and log:
+    summary, last = folder.read_summary(), last_report(folder.log)
+    standing = {**last, **summary}
+    if "monitors" not in standing and last:
         known = {field.name for field in dataclasses.fields(Report)} | {"time", "rejected", "rejected_by"}
-        standing["monitors"] = {key: value for key, value in log[-1].items() if key not in known}
+        standing["monitors"] = {key: value for key, value in last.items() if key not in known}
     found = {"state": standing.get("state", "unfinished"), "samples": standing.get("n")}
     if rejected := sum(standing.get("n_rejected", {}).values()):
         found["rejected"] = rejected

@@ -16,7 +16,7 @@ from fwonline._kinds import derives
 from fwonline._pipeline import final_estimator
 from fwonline.definition import classes
 from fwonline.definition.hints import instead_of_class, instead_of_name, reader_of
-from fwonline.definition.permissions import LOOPBACK, REFERENCE, Permissions, is_secret
+from fwonline.definition.permissions import LISTEN, REFERENCE, Permissions, is_secret, unlistened
 from fwonline.definition.toml import KeyPath, Lines, dotted
 from fwonline.exceptions import DefinitionError, MonitorError
 from fwonline.loop.event_loop import EventLoop
@@ -129,19 +129,8 @@ class Builder:
             self.problem(("name",), f"expected {expected}, found {name!r}")
 
     def section_metrics(self) -> None:
-        kinds = {"port": "int", "address": "str"}
-        only = inspect.Parameter.KEYWORD_ONLY
-        spec = self.table("metrics", {k: inspect.Parameter(k, only, annotation=kind) for k, kind in kinds.items()})
-        if "metrics" in self.values and spec and "port" not in spec:
-            self.problem(("metrics",), "the key 'port' is missing: where Prometheus is to ask, such as port = 9108")
-        if type(port := spec.get("port")) is int and not 0 <= port <= 65535:
-            self.problem(("metrics", "port"), f"expected a port, from 1 to 65535, or 0 for any, found {port}")
-        if isinstance(address := spec.get("address"), str) and address not in LOOPBACK:
-            self.problem(
-                ("metrics", "address"),
-                f"expected 127.0.0.1 or ::1, found {address!r}: whoever runs the definition decides who else may "
-                "read: --metrics-port ADDRESS:PORT",
-            )
+        for keys, message in unlistened(self.table("metrics", LISTEN)):
+            self.problem(("metrics", *keys), message)
 
     def table(self, key: str, known: dict[str, inspect.Parameter]) -> dict[str, Any]:
         """A table of plain values, each checked against the parameter of its name."""

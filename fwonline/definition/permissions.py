@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -9,13 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LOOPBACK", "REFERENCE", "Permissions", "environment_names", "hidden", "is_secret"]
+__all__ = ["LISTEN", "LOOPBACK", "REFERENCE", "Permissions", "environment_names", "hidden", "is_secret", "unlistened"]
 
 REFERENCE = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")  # ${NAME} or, as in a shell, ${NAME:-default}
 #: Variables that every definition may read: the brokers' address, as this project's streams do.
 _KNOWN = frozenset({"KAFKA"})
 #: Where a definition may listen.
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+#: The table [metrics].
+LISTEN = {
+    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+    for name, kind in (("port", "int"), ("address", "str"))
+}
 _SECRET_WORDS = ("password", "secret", "token")
 _WITH_PASSWORD = re.compile(r"://[^/@\s]*:(?!\$\{)[^/@\s]+@")  # scheme://user:password@host
 # The files of a run in its folder, besides the checkpoint and its temporary files.
@@ -105,3 +111,17 @@ def hidden(text: str, values: Any) -> str:
         if value:
             text = text.replace(value, f"${{{name}}}")
     return text
+
+
+def unlistened(table: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the key of each value with which a table [metrics] cannot be, and why."""
+    if table and "port" not in table:
+        yield (), "the key 'port' is missing: where Prometheus is to ask, such as port = 9108"
+    if type(port := table.get("port")) is int and not 0 <= port <= 65535:
+        yield ("port",), f"expected a port, from 1 to 65535, or 0 for any, found {port}"
+    if isinstance(address := table.get("address"), str) and address not in LOOPBACK:
+        yield (
+            ("address",),
+            f"expected 127.0.0.1 or ::1, found {address!r}: whoever runs the definition decides who else may read: "
+            "--metrics-port ADDRESS:PORT",
+        )
