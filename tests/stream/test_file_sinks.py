@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -212,3 +213,87 @@ def test_a_file_that_was_removed_is_noticed_when_it_matters(tmp_path):
         sink.flush()
         with pytest.raises(FileNotFoundError, match="out: the file was removed while records were written to it"):
             sink.flush(durable=True)
+
+
+def written_together(sink_class, path, columns, cuts=(), **options):
+    with sink_class(path, **options) as sink:
+        for start, stop in pairwise([0, *cuts, len(columns["n"])]):
+            sink.write_many({name: column[start:stop] for name, column in columns.items()})
+    return path.read_bytes()
+
+
+def rows(columns):
+    for row in zip(*columns.values(), strict=True):
+        yield {name: value for name, value in zip(columns, row, strict=True) if value is not None}
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(codec="utf-8")), st.binary(),
+    st.sampled_from(['a,"b"', "a\nb", "a\r\nb", "\r", "\0", "", "null", " a ", "it's", 1e-4, 1e-5, 1e16, -0.0, 5e-324]),
+    st.sampled_from([np.float32(0.1), np.float64(0.1), np.int64(3), np.bool_(True), (1, "a"), {"a": [0.5]}, 2**70]),
+)  # fmt: skip
+KINDS = [st.floats(), st.text(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.none(), VALUES]
+
+
+@given(
+    st.integers(1, 30).flatmap(
+        lambda n: st.tuples(*(st.lists(kind, min_size=n, max_size=n) for kind in KINDS), st.integers(0, n))
+    )
+)
+def test_many_at_once_are_written_as_one_by_one(tmp_path_factory, drawn):
+    *columns, cut = drawn
+    columns = {"n": range(len(columns[0])), **{f"field {i}": column for i, column in enumerate(columns)}}
+    for sink_class, options in ((stream.JSONLinesSink, {}), (stream.CSVSink, {"fields": list(columns)})):
+        folder = tmp_path_factory.mktemp("sink")
+        single = outcome(folder / "a", written, sink_class, folder / "a", list(rows(columns)), **options)
+        many = outcome(folder / "b", written_together, sink_class, folder / "b", columns, [cut], **options)
+        assert many == single
+
+
+def outcome(path, write, *args, **options):
+    """What was written, and what ended it."""
+    try:
+        return write(*args, **options), None
+    except (TypeError, ValueError) as error:
+        return path.read_bytes(), str(error).replace(str(path), "")
+
+
+@pytest.mark.parametrize("values", [np.array([0.1, 1e-7, np.nan]), np.array([True, False, True]), np.array([1, -2, 3])])
+def test_columns_may_be_arrays(sink_class, tmp_path, values):
+    columns = {"n": range(3), "y": values, "p": values.astype(np.float32), "label": values.astype(object)}
+    expected = written(sink_class, tmp_path / "a", list(rows(columns)))
+    assert written_together(sink_class, tmp_path / "b", columns, [1, 1, 2]) == expected
+
+
+def test_a_table_of_many_begins_with_the_first_record(tmp_path):
+    columns = {"n": [1, 2, 3], "y": [None, None, 1.0], "p": [0.5, None, 0.25]}
+    assert written_together(stream.CSVSink, tmp_path / "a", {**columns, "y": [None] * 3}) == b"n,p\n1,0.5\n2,\n3,0.25\n"
+    with (
+        stream.CSVSink(tmp_path / "b") as sink,
+        pytest.raises(ValueError, match="the record has 'y', which is none of"),
+    ):
+        sink.write_many(columns)
+    assert (tmp_path / "b").read_bytes() == b"n,p\n1,0.5\n2,\n"
+    with stream.CSVSink(tmp_path / "b", append=True) as sink:
+        sink.write_many({"p": [0.5, 1e-5, None]})
+    assert (tmp_path / "b").read_bytes() == b"n,p\n1,0.5\n2,\n,0.5\n,1e-05\n,\n"
+    for one in (["a", ""], ["", ""]):
+        with stream.CSVSink(tmp_path / "c") as sink:
+            sink.write_many({"only": one})
+        assert (tmp_path / "c").read_bytes() == written(
+            stream.CSVSink, tmp_path / "d", [{"only": text} for text in one]
+        )
+
+
+def test_none_at_once_writes_nothing(sink_class, tmp_path):
+    assert written_together(sink_class, tmp_path / "a", {"n": [], "y": []}) == b""
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_record_that_cannot_be_written_is_told_behind_those_before(sink_class, tmp_path, at):
+    texts = ["a", "b", "c"]
+    texts[at] = "\ud800"
+    with sink_class(tmp_path / "a") as sink, pytest.raises(UnicodeEncodeError):
+        sink.write_many({"n": range(3), "y": texts})
+    has_header = at and sink_class is stream.CSVSink
+    assert (tmp_path / "a").read_bytes().count(b"\n") == (at + 1 if has_header else at)
