@@ -13,10 +13,10 @@ from fwonline.stream.ahead import Origins, Parsed
 from fwonline.stream.block import Block
 from fwonline.stream.records import KINDS, RecordLayout
 
-__all__ = ["DelimitedRows"]
+__all__ = ["CODES", "DelimitedRows", "targets"]
 
 #: What a converter makes of a field, for the compiled reader.
-_CODES = {KINDS["auto"]: AUTO, KINDS["number"]: NUMBER, KINDS["int"]: INTEGER, KINDS["bool"]: BOOLEAN}
+CODES = {KINDS["auto"]: AUTO, KINDS["number"]: NUMBER, KINDS["int"]: INTEGER, KINDS["bool"]: BOOLEAN}
 
 
 class DelimitedRows:
@@ -44,9 +44,9 @@ class DelimitedRows:
             if name in layout.drop:
                 columns[i] = SKIPPED, 0
             elif name == layout.target:
-                columns[i] = _CODES[convert], len(self._names)
+                columns[i] = CODES[convert], len(self._names)
             else:
-                columns[i] = _CODES[convert], self._names.index(name)
+                columns[i] = CODES[convert], self._names.index(name)
         self._columns = columns
         self._shortest = int(np.where(columns[:, 0] == SKIPPED, 1, 2).sum())  # bytes of a row
         blank = 0 if dialect[0] == " " else ord(" ")
@@ -70,20 +70,21 @@ class DelimitedRows:
         X, y, whole = found.X[:rows], found.y[:rows], found.whole[:rows]
 
         def cut(first: int, last: int, origins: Origins) -> Block:
-            return Block(X[first:last], self._targets(y[first:last], whole[first:last]), origins, self._names)
+            return Block(X[first:last], targets(self._target, y[first:last], whole[first:last]), origins, self._names)
 
         return Parsed(found.starts, found.odd[:n_odd], found.lines[:rows], cut)
 
-    def _targets(self, y: NDArray[np.float64], whole: NDArray[np.bool_]) -> NDArray[Any]:
-        """Targets of the types that the column's converter returns."""
-        if self._target is KINDS["bool"]:
-            return y.astype(np.bool_)
-        if self._target is KINDS["int"] or (self._target is KINDS["auto"] and whole.all()):
-            return y.astype(np.int64)
-        if self._target is KINDS["auto"] and whole.any():
-            mixed = np.empty(len(y), object)
-            mixed[:] = [
-                int(value) if is_whole else value for value, is_whole in zip(y.tolist(), whole.tolist(), strict=True)
-            ]
-            return mixed
-        return y
+
+def targets(convert: Callable[[str], Any], y: NDArray[np.float64], whole: NDArray[np.bool_]) -> NDArray[Any]:
+    """Targets of the types that a converter returns; `whole` says which were written as whole numbers."""
+    if convert is KINDS["bool"]:
+        return y.astype(np.bool_)
+    if convert is KINDS["int"] or (convert is KINDS["auto"] and whole.all()):
+        return y.astype(np.int64)
+    if convert is KINDS["auto"] and whole.any():
+        mixed = np.empty(len(y), object)
+        mixed[:] = [
+            int(value) if is_whole else value for value, is_whole in zip(y.tolist(), whole.tolist(), strict=True)
+        ]
+        return mixed
+    return y

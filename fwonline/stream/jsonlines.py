@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from fwonline.stream.base import Rejected, Sample
 from fwonline.stream.files import FileSource, Path
 from fwonline.stream.records import RecordLayout
+
+if TYPE_CHECKING:
+    from fwonline.stream.ahead import Parsed
 
 __all__ = ["JSONLinesSource"]
 
@@ -47,6 +50,12 @@ class JSONLinesSource(FileSource):
     ValueError
         When one field is given two roles.
 
+    Notes
+    -----
+    Blocks are read by compiled code, many lines at once, where there is a target, no key and no time: the objects that
+    have the fields of the first one in its order, numbers or truth values, written without escapes. A field that is
+    dropped may be any text or number.
+
     Examples
     --------
     >>> import io
@@ -77,6 +86,18 @@ class JSONLinesSource(FileSource):
             target, key=key, time=time, features=features, drop=drop, require_target=require_target
         )
         self._only = self.layout.only_target
+
+    @property
+    def has_blocks(self) -> bool:
+        return self.layout.target is not None and self.layout.key is None and self.layout.time is None
+
+    def _parser(self) -> Callable[[bytes], Parsed] | None:
+        from fwonline.stream.jsonrows import ObjectRows
+
+        try:
+            return ObjectRows(_decode(self._last), self.layout)
+        except (ValueError, RecursionError):  # as of a line that is no object
+            return None
 
     def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
         try:

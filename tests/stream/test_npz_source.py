@@ -1,13 +1,14 @@
 """NumPy's archives: rows in both ways, positions, and what a stranger's archive may hold."""
 
 import io
+import threading
 import zipfile
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse
-from support.roads import check_both_roads, in_blocks
+from support.source_roads import check_roads
 
 from fwonline.cli import main
 from fwonline.definition import load_definition
@@ -56,9 +57,8 @@ def parts_are_small(monkeypatch):
 @pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
 def test_dense_rows(path, X, write):
     write(path, X=X, y=np.arange(N) % 2 == 0)
-    rows = check_both_roads(lambda: NPZSource(path), most=(1, 3, 4096), step=4)
-    assert len(rows) == N + 1
-    assert len(in_blocks(NPZSource(path))) == N
+    for most in (1, 3, 4096):
+        assert check_roads(lambda: NPZSource(path), most=most, every=4) == N
     sample = list(NPZSource(path, name="a"))[-1]
     assert sample.origin == f"a:{N}"
     assert list(sample.x) == list(range(X.shape[1]))
@@ -71,9 +71,10 @@ def test_dense_rows(path, X, write):
 )
 def test_targets_keep_their_kind(path, y):
     save(path, features=np.eye(N), labels=y, names=[f"x{j}" for j in range(N)])
-    rows = check_both_roads(lambda: NPZSource(path, "labels", matrix="features"), most=(5,), step=6)
-    assert [row[2] for row, _ in rows[:-1]] == [(type(v), repr(v)) for v in y.tolist()]
-    assert list(rows[0][0][1])[:2] == ["x0", "x1"]
+    assert check_roads(lambda: NPZSource(path, "labels", matrix="features"), most=5, every=6) == N
+    samples = list(NPZSource(path, "labels", matrix="features"))
+    assert [(type(sample.y), sample.y) for sample in samples] == [(type(v), v) for v in y.tolist()]
+    assert list(samples[0].x)[:2] == ["x0", "x1"]
 
 
 @pytest.mark.parametrize("index", ["i4", "i8", "u2"])
@@ -83,15 +84,15 @@ def test_sparse_rows(path, index):
     arrays = csr(X)
     arrays["indices"] = arrays["indices"].astype(index)
     save(path, **arrays, y=np.arange(N) % 3, format=b"csr")
-    rows = check_both_roads(lambda: NPZSource(path), most=(1, 3, 4096), step=3)
-    assert [list(row[1]) for row, _ in rows[:-1]] == [X.indices[i:j].tolist() for i, j in pairwise(X.indptr)]
-    assert len(in_blocks(NPZSource(path))) == (np.diff(X.indptr) > 0).sum()
+    for most in (1, 3, 4096):
+        assert check_roads(lambda: NPZSource(path), most=most, every=3) == (np.diff(X.indptr) > 0).sum()
+    assert [list(item.x) for item in NPZSource(path)] == [X.indices[i:j].tolist() for i, j in pairwise(X.indptr)]
 
 
 def test_what_scipy_saves_has_questions(path):
     scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(np.eye(3)))
     assert list(NPZSource(path, target=None, name="a"))[1] == Sample({1: 1.0}, None, origin="a:2")
-    check_both_roads(lambda: NPZSource(path, target=None))
+    assert check_roads(lambda: NPZSource(path, target=None)) == 0
 
 
 HOSTILE = {
@@ -111,15 +112,13 @@ def test_rows_that_no_matrix_can_have_are_rejected(path):
     assert items[1].raw == {"indices": [9, 2], "data": [2.0, 3.0]}
     assert items[2].error == "a:3: column 2: expected once, found twice"
     assert items[4].error == "a:5: column -1: expected 0 to 2"
-    assert in_blocks(NPZSource(path, name="a")) == ["a:1"]
-    check_both_roads(lambda: NPZSource(path))
+    assert check_roads(lambda: NPZSource(path)) == 1
 
 
 def test_columns_may_stand_in_any_order(path):
     save(path, **{**HOSTILE, "indices": [1, 0, 2, 0, 2, 1, 2, 0]}, names=["a", "b", "c"])
     assert list(NPZSource(path))[1].x == {"c": 2.0, "a": 3.0}
-    assert len(in_blocks(NPZSource(path))) == 4
-    check_both_roads(lambda: NPZSource(path))
+    assert check_roads(lambda: NPZSource(path)) == 4
 
 
 @pytest.mark.parametrize(
@@ -156,10 +155,9 @@ def test_columns_may_stand_in_any_order(path):
 )
 def test_arrays_that_contradict_each_other(path, arrays, error):
     save(path, **{**HOSTILE, **arrays})
-    rows = check_both_roads(lambda: NPZSource(path, name="a"), most=(4096,))
+    check_roads(lambda: NPZSource(path, name="a"))
     with pytest.raises(SourceError, match=r"^a: array " + error):
         list(NPZSource(path, name="a"))
-    assert rows[-1][0][0] == "error"
 
 
 def member(array, **changes):
@@ -208,6 +206,17 @@ def test_a_bomb_is_refused_by_its_header(path, monkeypatch):
         np.savez_compressed(path, **arrays, y=np.zeros(len(arrays["X"]) if "X" in arrays else 2))
         with pytest.raises(SourceError, match=error):
             list(NPZSource(path))
+
+
+def test_the_thread_that_reads_ahead_ends_with_the_source(path):
+    save(path, X=np.eye(N), y=np.zeros(N))
+    before = threading.active_count()
+    with NPZSource(path) as source:
+        next(source.blocks())
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+    list(NPZSource(path))
+    assert threading.active_count() == before
 
 
 def test_what_is_no_archive(path, tmp_path):

@@ -4,12 +4,13 @@ from datetime import date
 
 import numpy as np
 import pytest
-from support.roads import check_both_roads, in_blocks
+from support.source_roads import check_roads
 
 from fwonline.cli import main
 from fwonline.exceptions import SourceError
 from fwonline.stream import Rejected, Sample
 from fwonline.stream.arrays.parquet import ParquetSource
+from fwonline.stream.block import Block
 
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
@@ -91,6 +92,14 @@ def write(path, columns, **options):
     parquet.write_table(pyarrow.table(columns), path, **options)
 
 
+def kinds(source):
+    """What each row comes as."""
+    for item in source.blocks(1):
+        if isinstance(item, Block):
+            item.taken = 1
+        yield type(item)
+
+
 N = 23
 
 
@@ -126,9 +135,9 @@ def test_blocks_hold_what_samples_do(columns, alone, tmp_path):
     def make():
         return ParquetSource(path, "y", name="a", **roles)
 
-    rows = check_both_roads(make, most=(1, 4, 4096), step=5)
-    assert len(rows) == N + 1
-    assert [i for i in range(N) if f"a:{i + 1}" not in in_blocks(make())] == list(alone)
+    for most in (1, 4, 4096):
+        assert check_roads(make, most=most, every=5) == N - len(alone)
+    assert [i for i, kind in enumerate(kinds(make())) if kind is not Block] == list(alone)
 
 
 def test_what_no_block_can_hold_of_a_whole_file(path):
@@ -137,4 +146,4 @@ def test_what_no_block_can_hold_of_a_whole_file(path):
         {"target": "y", "features": ["day"], "drop": ["a"]},
         {"target": "y", "require_target": False},
     ):
-        check_both_roads(lambda options=options: ParquetSource(path, **options), most=(4096,), step=20)
+        check_roads(lambda options=options: ParquetSource(path, **options), every=20)

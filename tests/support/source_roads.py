@@ -15,16 +15,26 @@ from fwonline.stream.block import Block
 def typed(item):
     """An item with the types of its values, and with all numbers among the features as floats, as a model has them."""
     if not isinstance(item, Sample):
-        return item
-    x = [(name, repr(float(v)) if isinstance(v, (int, float)) else repr(v)) for name, v in item.x.items()]
+        return repr(item)
+    x = [(name, repr(as_float(v))) for name, v in item.x.items()]
     return ("sample", x, repr(item.y), repr(item.key), repr(item.time), item.origin, item.headers)
+
+
+def as_float(value):
+    """What a model makes of a number that is not beyond floats; anything else as it is."""
+    return float(value) if isinstance(value, (int, float)) and abs(value) < 1 << 1023 else value
 
 
 def samples_of(block):
     """The samples that the rows of a block are."""
     names = range(block.X.shape[1]) if block.names is None else block.names
-    origins = block.origins(0, len(block))
-    X = block.X.tocsr() if sparse.issparse(block.X) else block.X
+    X, origins = block.X, block.origins(0, len(block))
+    assert (X.shape, len(block.y), X.dtype) == ((len(block), len(names)), len(block), float)
+    assert block.origins(len(block) // 2, len(block)) == origins[len(block) // 2 :]
+    if sparse.issparse(X):
+        X.check_format(full_check=True)
+    else:
+        assert X.flags.c_contiguous
     for i, y in enumerate(block.y.tolist()):
         if sparse.issparse(X):
             part = slice(X.indptr[i], X.indptr[i + 1])
@@ -51,11 +61,12 @@ def by_samples(source):
 
 def by_blocks(source, most=4096, cut=None):
     """The same by blocks, and how many rows came in one. `cut`: how many rows of a block to use, at random."""
-    items, positions, n_rows = [], [source.position], 0
+    items, positions, n_rows, are_left = [], [source.position], 0, False
     try:
         for item in source.blocks(most):
             if isinstance(item, Block):
                 assert 0 < len(item) <= most
+                assert not are_left
                 taken = len(item) if cut is None else cut.randint(0, len(item))
                 for i, sample in enumerate(samples_of(item)):
                     if i == taken:
@@ -64,7 +75,9 @@ def by_blocks(source, most=4096, cut=None):
                     n_rows += 1
                     items.append(typed(sample))
                     positions.append(source.position)
+                are_left = taken < len(item)
             else:
+                are_left = False
                 items.append(typed(item))
                 positions.append(source.position)
     except SourceError as error:

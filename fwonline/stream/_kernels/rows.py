@@ -12,7 +12,7 @@ from fwonline.stream._kernels.numbers import OTHER, WHOLE, byte, read_number
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AUTO", "BOOLEAN", "INTEGER", "NUMBER", "SKIPPED", "TEXT", "Found", "read_rows"]
+__all__ = ["AUTO", "BOOLEAN", "INTEGER", "NUMBER", "SKIPPED", "TEXT", "Found", "boolean", "is_int", "read_rows"]
 
 # --- what a column holds ---
 SKIPPED, NUMBER, INTEGER, BOOLEAN, TEXT, AUTO = 0, 1, 2, 3, 4, 5
@@ -55,7 +55,7 @@ _0, _M1, _00, _M10, _FALSE, _NO = (_code(word) for word in ("0", "-1", "0.0", "-
 
 
 @part
-def _boolean(text, start, stop):
+def boolean(text, start, stop):
     """1 or 0; -1 for what is neither."""
     word = _word(text, start, stop)
     if word in (_1, _P1, _10, _TRUE, _YES):
@@ -63,6 +63,12 @@ def _boolean(text, start, stop):
     if word in (_0, _M1, _00, _M10, _FALSE, _NO):
         return 0.0
     return -1.0
+
+
+@part
+def is_int(value):
+    """Whether a float stands for one int alone."""
+    return abs(value) < _EXACT and value == np.floor(value) and not (value == 0.0 and np.signbit(value))
 
 
 @part
@@ -117,10 +123,8 @@ def read_rows(text, columns, dialect, found):
                 while byte(text, place) == blank:
                     place += 1
                 fits = form != OTHER
-                if kind == INTEGER:  # as ints, which have no -0
-                    fits &= (
-                        abs(value) < _EXACT and value == np.floor(value) and not (value == 0.0 and np.signbit(value))
-                    )
+                if kind == INTEGER:
+                    fits &= is_int(value)
                 if slot < width:
                     found.X[row, slot] = value
                 else:
@@ -130,7 +134,7 @@ def read_rows(text, columns, dialect, found):
             else:
                 start, place = place, _field_end(text, place, delimiter, quote)
                 if kind == BOOLEAN:
-                    value = _boolean(text, start, place)
+                    value = boolean(text, start, place)
                     fits = value >= 0.0
                     if slot < width:
                         found.X[row, slot] = value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Annotated, Any
 
 import msgspec
@@ -126,7 +128,7 @@ class TableSource(Source):
     def _here(self) -> Rows | None:
         """Return the rows of which the next is one; None at the end."""
         if self._parts is None:
-            self._parts = self._read()
+            self._parts = _ahead(self._read())
         while self._rows is None or self._row >= self._rows.first + self._rows.n:
             if (rows := next(self._parts, None)) is None:
                 return None
@@ -160,5 +162,14 @@ class TableSource(Source):
 
     def close(self) -> None:
         if self._parts is not None:
-            self._parts.close()  # type: ignore[attr-defined]  # a generator, by _read
+            self._parts.close()  # type: ignore[attr-defined]  # a generator
             self._rows = None
+
+
+def _ahead(parts: Iterator[Rows]) -> Iterator[Rows]:
+    """Yield the same parts; a thread reads the next one while one is used."""
+    with closing(parts), ThreadPoolExecutor(1, "fwonline-read") as executor:  # type: ignore[type-var]
+        coming = executor.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = executor.submit(next, parts, None)
+            yield part
