@@ -1,4 +1,7 @@
-"""The same optimizers offline: minimise a finite sum over a set, and know how far from the optimum one is.
+"""Offline: minimise a finite sum
+==============================
+
+The same optimizers offline: minimise a finite sum over a set, and know how far from the optimum one is.
 
 The Frank-Wolfe gap brackets the optimum: fun - gap <= optimum <= fun, whatever the method did.
 """

@@ -1,4 +1,7 @@
-"""A loss of one's own: any object with `__call__(y_true, y_pred)` and `gradient(y_true, y_pred)` will do.
+"""A loss of one's own
+===================
+
+A loss of one's own: any object with `__call__(y_true, y_pred)` and `gradient(y_true, y_pred)` will do.
 
 Here: too little is three times as bad as too much. Such a loss runs by its own methods, so it is slower than the
 compiled ones of river.

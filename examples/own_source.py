@@ -1,4 +1,7 @@
-"""A source of one's own in the event loop, with monitors, a checkpoint, and a bad sample kept aside.
+"""A source of one's own
+=====================
+
+A source of one's own in the event loop, with monitors, a checkpoint, and a bad sample kept aside.
 
 A source says where it stands (`position`) and can go back there (`seek`): that is all a resumable run needs.
 """

@@ -1,4 +1,7 @@
-"""Online portfolio selection on the simplex, with a regret that is an interval and not a guess.
+"""Portfolios on the simplex
+=========================
+
+Online portfolio selection on the simplex, with a regret that is an interval and not a guess.
 
 Each day the model holds a portfolio (a point of the simplex), sees the price relatives of all assets, and loses minus
 the logarithm of the day's growth. The regret compares it with the best constant portfolio in hindsight, which is

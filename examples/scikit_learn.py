@@ -1,4 +1,7 @@
-"""In scikit-learn: a pipeline, a grid over sets, weights of samples; then the same estimator on a stream."""
+"""Sets in a scikit-learn grid
+===========================
+
+In scikit-learn: a pipeline, a grid over sets, weights of samples; then the same estimator on a stream."""
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer

@@ -1,4 +1,7 @@
-"""A hundred thousand sparse rows, learned from a scipy CSR matrix in one compiled loop."""
+"""A hundred thousand sparse rows
+==============================
+
+A hundred thousand sparse rows, learned from a scipy CSR matrix in one compiled loop."""
 
 import time
 

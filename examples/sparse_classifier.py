@@ -1,4 +1,7 @@
-"""A sparse classifier in a river pipeline: the l1 ball decides how many features it may use.
+"""A sparse classifier in a pipeline
+=================================
+
+A sparse classifier in a river pipeline: the l1 ball decides how many features it may use.
 
 Each sample is predicted before it is learned, as river's progressive validation does.
 """

@@ -4,23 +4,23 @@ A learner of this library minimises the mean of :math:`f(y, z)` with :math:`z = 
 prediction. Any object with ``__call__(y_true, y_pred)`` and ``gradient(y_true, y_pred)`` is a loss; the ones below
 run compiled, a sample at a time, with the same values as river's own methods:
 
-====================================== ==========================================================
-object                                 :math:`f(y, z)`
-====================================== ==========================================================
-``optim.losses.Squared()``             :math:`(z - y)^2`
-``optim.losses.Absolute()``            :math:`|z - y|`
-``optim.losses.Huber(epsilon)``        quadratic within epsilon of y, linear beyond
-``optim.losses.Quantile(alpha)``       :math:`(1[z > y] - \alpha)(z - y)`: the pinball loss (see below)
-``optim.losses.Poisson()``             :math:`e^z - y z`
+======================================== ===========================================================================
+object                                   :math:`f(y, z)`
+======================================== ===========================================================================
+``optim.losses.Squared()``               :math:`(z - y)^2`
+``optim.losses.Absolute()``              :math:`|z - y|`
+``optim.losses.Huber(epsilon)``          quadratic within epsilon of y, linear beyond
+``optim.losses.Quantile(alpha)``         :math:`(1[z > y] - \alpha)(z - y)`: the pinball loss (see below)
+``optim.losses.Poisson()``               :math:`e^z - y z`
 ``optim.losses.EpsilonInsensitiveHinge`` :math:`\max(|z - (2y - 1)| - \epsilon, 0)`: river takes y as a 0/1 label
-``optim.losses.Log(...)``              :math:`\log(1 + e^{-(2y - 1) z})`, weighted by class
-``optim.losses.Hinge(threshold)``      :math:`\max(t - (2y - 1) z, 0)`
-``optim.losses.BinaryFocalLoss``       the focal loss of Lin et al., "star" form
-:class:`EpsilonInsensitive`            :math:`\max(|z - y| - \epsilon, 0)`, for regression
-:class:`SquaredHinge`                  :math:`\max(1 - (2y - 1) z, 0)^2`
-:class:`SmoothHinge`                   the hinge with its corner rounded over a width
-:class:`NegativeLogReturn`             :math:`-\log z`: the loss of a portfolio whose wealth grows by z
-====================================== ==========================================================
+``optim.losses.Log(...)``                :math:`\log(1 + e^{-(2y - 1) z})`, weighted by class
+``optim.losses.Hinge(threshold)``        :math:`\max(t - (2y - 1) z, 0)`
+``optim.losses.BinaryFocalLoss``         the focal loss of Lin et al., "star" form
+:class:`EpsilonInsensitive`              :math:`\max(|z - y| - \epsilon, 0)`, for regression
+:class:`SquaredHinge`                    :math:`\max(1 - (2y - 1) z, 0)^2`
+:class:`SmoothHinge`                     the hinge with its corner rounded over a width
+:class:`NegativeLogReturn`               :math:`-\log z`: the loss of a portfolio whose wealth grows by z
+======================================== ===========================================================================
 
 river 0.26's ``Quantile`` has the gradient of the alpha-quantile but the value of the (1 - alpha)-quantile. A gap or a
 regret needs a value and a derivative of one function, so here the value is the one that river's gradient belongs to.

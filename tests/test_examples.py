@@ -44,7 +44,7 @@ def numbers(pattern, text):
 
 
 def test_all_examples_are_tested():
-    tested = set(re.findall(r'(?:printed|served)\("(\w+)"\)', Path(__file__).read_text()))
+    tested = set(re.findall(r'(?:printed|served|drawn)\("(\w+)"\)', Path(__file__).read_text()))
     assert tested == {path.stem for path in EXAMPLES.glob("*.py")}
 
 
@@ -126,3 +126,36 @@ def test_scikit_learn(printed):
     assert gap < 1e-3
     assert numbers(r"three times their weight: ([\d.]+)", out)[0][0] > 0.9
     assert numbers(r"before it is learned: ([\d.]+)", out)[0][0] > 0.9
+
+
+@pytest.fixture
+def drawn(printed, monkeypatch):
+    """Runs a script that draws; returns what it prints, and its axes."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    yield lambda name: (printed(name), pyplot.gcf().axes)
+    pyplot.close("all")
+
+
+def test_plot_regret_and_gap(drawn):
+    out, (gaps, regrets) = drawn("plot_regret_and_gap")
+    ((_, low, high),) = numbers(r"samples: ([\d.]+); average regret within \[([\d.]+), ([\d.]+)\]", out)
+    assert low <= high < low + 0.01
+    upper, exact = (line.get_ydata() for line in gaps.lines)
+    assert all(a <= b for a, b in zip(exact, upper, strict=True))
+    assert list(regrets.lines[0].get_ydata()) == sorted(regrets.lines[0].get_ydata(), reverse=True)
+
+
+def test_plot_drift(drawn):
+    out, (axes,) = drawn("plot_drift")
+    default, memory, everything = (error for (error,) in numbers(r"last 200 samples ([\d.]+)", out))
+    assert default < memory < everything
+    assert len(axes.lines) == 4
+
+
+def test_plot_covariance(drawn):
+    out, axes = drawn("plot_covariance")
+    truth, empirical, estimate = (error for (error,) in numbers(r"relative error ([\d.]+)", out))
+    assert truth == 0.0
+    assert estimate < 0.8 * empirical
+    assert [len(ax.images) for ax in axes] == [1, 1, 1]

@@ -35,7 +35,9 @@ _MOST_COUNTED = 10**9 - 1
 class SHCGMKMeans(base.Clusterer):
     r"""Clusters found by the semidefinite relaxation of k-means, so that no start has to be lucky.
 
-    $$\min_X \langle D, X \rangle \quad\text{over}\quad X \succeq 0,\; \operatorname{tr} X = k,\; X 1 = 1,\; X \ge 0$$
+    .. math::
+
+        \min_X \langle D, X \rangle \quad\text{over}\quad X \succeq 0,\; \operatorname{tr} X = k,\; X 1 = 1,\; X \ge 0
 
     for the squared distances D of the points (Peng and Wei 2007). `n_points` points, a uniform sample of the stream
     (all of it while it is short), take part in X. Every `batch_size` samples a conditional gradient step sees the
@@ -90,12 +92,12 @@ class SHCGMKMeans(base.Clusterer):
 
     References
     ----------
-    [^1]: [Peng, J., Wei, Y., 2007. Approximating k-means-type clustering via semidefinite programming. SIAM Journal on
-    Optimization 18(1).](https://doi.org/10.1137/050641983)
-    [^2]: [Mixon, D., Villar, S., Ward, R., 2017. Clustering subgaussian mixtures by semidefinite programming.
-    Information and Inference 6(4).](https://arxiv.org/abs/1602.06612)
-    [^3]: [Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
-    minimization. NeurIPS.](https://arxiv.org/abs/1901.10348)
+    .. [1] `Peng, J., Wei, Y., 2007. Approximating k-means-type clustering via semidefinite programming. SIAM
+       Journal on Optimization 18(1) <https://doi.org/10.1137/050641983>`__
+    .. [2] `Mixon, D., Villar, S., Ward, R., 2017. Clustering subgaussian mixtures by semidefinite programming.
+       Information and Inference 6(4) <https://arxiv.org/abs/1602.06612>`__
+    .. [3] `Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
+       minimization. NeurIPS <https://arxiv.org/abs/1901.10348>`__
     """
 
     def __init__(
@@ -244,8 +246,8 @@ class SHCGMKMeans(base.Clusterer):
         and those that only one has seen. Labels are those of the first model that has clusters, each cluster taking the
         label for which the centres move the least.
 
-        X is that of the clusters, $X_{ij} = 1 / |C|$ for points i and j of one cluster C, which meets all constraints.
-        The merge may learn on; the models are left as they are. O(n_points^2) for each start.
+        X is that of the clusters, :math:`X_{ij} = 1 / |C|` for points i and j of one cluster C, which meets all
+        constraints. The merge may learn on; the models are left as they are. O(n_points^2) for each start.
 
         Parameters
         ----------

@@ -17,16 +17,18 @@ class SparseLinear(DriftingSimulator):
     r"""Sparse linear regression or classification whose true weights drift.
 
     Features are standard normal, each present with probability `density` (absent ones are 0 and not in the dict).
-    The target of sample $t$ is
+    The target of sample :math:`t` is
 
-    $$y_t = \langle x_t, w_t \rangle + \sigma \varepsilon_t$$
+    .. math::
 
-    with $\varepsilon_t$ standard normal; for classification $y_t$ is True where
-    $\langle x_t, w_t \rangle + \sigma \varepsilon_t > 0$ with $\varepsilon_t$ standard logistic, so that
-    $\sigma = 1$ is the model of which the log loss is the likelihood, and $\sigma = 0$ is separable.
+        y_t = \langle x_t, w_t \rangle + \sigma \varepsilon_t
 
-    The true weights $w_t$ have `n_informative` non-zeros and $\|w_t\|_1$ = `radius` (less while they move), so
-    `L1Ball(radius)` holds them at all times. Every `drift_every` samples a fraction of the non-zeros move to other
+    with :math:`\varepsilon_t` standard normal; for classification :math:`y_t` is True where
+    :math:`\langle x_t, w_t \rangle + \sigma \varepsilon_t > 0` with :math:`\varepsilon_t` standard logistic, so that
+    :math:`\sigma = 1` is the model of which the log loss is the likelihood, and :math:`\sigma = 0` is separable.
+
+    The true weights :math:`w_t` have `n_informative` non-zeros and :math:`\|w_t\|_1` = `radius` (less while they move),
+    so `L1Ball(radius)` holds them at all times. Every `drift_every` samples a fraction of the non-zeros move to other
     features with other values: at once, or in a straight line over `drift_width` samples.
 
     Parameters
@@ -42,7 +44,7 @@ class SparseLinear(DriftingSimulator):
     radius
         l1 norm of the true weights.
     noise
-        Scale $\sigma$ of the noise, at least 0.
+        Scale :math:`\sigma` of the noise, at least 0.
     drift_every
         Samples from one change of the weights to the next; None for weights that never change.
     drift_width
@@ -171,10 +173,10 @@ class SparseLinear(DriftingSimulator):
 class AdversarialLinear(Simulator):
     r"""Price relatives of assets whose leader keeps changing: losses against a learner on the simplex.
 
-    At each round $x_t$ holds the price relatives of `n_features` assets (closing price over opening price, so 1 is no
-    change) and $y_t = \max_i x_{t,i}$ is that of the round's best asset. A portfolio $w$ on the probability simplex
-    multiplies its wealth by $\langle x_t, w \rangle$ and falls short of the best asset by
-    $y_t - \langle x_t, w \rangle \geq 0$.
+    At each round :math:`x_t` holds the price relatives of `n_features` assets (closing price over opening price, so 1
+    is no change) and :math:`y_t = \max_i x_{t,i}` is that of the round's best asset. A portfolio :math:`w` on the
+    probability simplex multiplies its wealth by :math:`\langle x_t, w \rangle` and falls short of the best asset by
+    :math:`y_t - \langle x_t, w \rangle \geq 0`.
 
     A regime lasts `switch_every` rounds. In it one asset leads: the logarithm of its relative has mean `edge`, that of
     the leader before it has mean -`edge`, those of all others 0; on top comes normal noise of standard deviation
@@ -184,8 +186,8 @@ class AdversarialLinear(Simulator):
 
     How to feed it: to `FWRegressor(sets.ProbabilitySimplex(), optim.OFW(), loss=..., intercept=False)`, not scaled.
 
-    - `river.optim.losses.Absolute()`: the prediction $\langle x_t, w_t \rangle$ is never above $y_t$, so the loss is
-      the shortfall itself, which is linear in $w$. The best fixed point is one asset.
+    - `river.optim.losses.Absolute()`: the prediction :math:`\langle x_t, w_t \rangle` is never above :math:`y_t`, so
+      the loss is the shortfall itself, which is linear in :math:`w`. The best fixed point is one asset.
     - `fwonline.losses.NegativeLogReturn()`: the loss is minus the logarithm of the round's growth. The regret is the
       logarithm of the wealth of the best constant rebalanced portfolio over one's own.
     - `river.optim.losses.Squared()`, a regressor's usual: the squared shortfall.
@@ -205,8 +207,9 @@ class AdversarialLinear(Simulator):
 
     References
     ----------
-    [^1]: [Hazan, E., Kale, S., 2012. Projection-free online learning. ICML.](https://arxiv.org/abs/1206.4657)
-    [^2]: [Cover, T., 1991. Universal portfolios. Mathematical Finance 1(1).](https://doi.org/10.1111/j.1467-9965.1991.tb00002.x)
+    .. [1] `Hazan, E., Kale, S., 2012. Projection-free online learning. ICML <https://arxiv.org/abs/1206.4657>`__
+    .. [2] `Cover, T., 1991. Universal portfolios. Mathematical Finance 1(1)
+       <https://doi.org/10.1111/j.1467-9965.1991.tb00002.x>`__
 
     Examples
     --------
@@ -277,11 +280,11 @@ class AdversarialLinear(Simulator):
 class LowRankRatings(Simulator):
     r"""Ratings of items by users from a matrix of low rank, in a box, some users and items far busier than others.
 
-    The true rating is $M_{ui} = m + h \langle a_u, b_i \rangle$, where $m$ is the middle of the box, $h$ half its
-    width, and $a_u$, $b_i$ are random directions of `rank` dimensions: so $M$ has rank at most `rank` + 1 and lies in
-    the box. A sample is `{"user": u, "item": i}` with the target $M_{ui}$ plus noise, clipped to the box. User and
-    item are drawn independently, the $k$-th busiest of $n$ with probability proportional to $k^{-s}$ among those that
-    are there: all of them, or more and more.
+    The true rating is :math:`M_{ui} = m + h \langle a_u, b_i \rangle`, where :math:`m` is the middle of the box,
+    :math:`h` half its width, and :math:`a_u`, :math:`b_i` are random directions of `rank` dimensions: so :math:`M` has
+    rank at most `rank` + 1 and lies in the box. A sample is `{"user": u, "item": i}` with the target :math:`M_{ui}`
+    plus noise, clipped to the box. User and item are drawn independently, the :math:`k`-th busiest of :math:`n` with
+    probability proportional to :math:`k^{-s}` among those that are there: all of them, or more and more.
 
     Parameters
     ----------
@@ -294,7 +297,7 @@ class LowRankRatings(Simulator):
     noise
         Standard deviation of a rating about the truth, at least 0, before it is clipped.
     skew
-        Exponent $s$ of the popularity, at least 0; 0 draws all alike.
+        Exponent :math:`s` of the popularity, at least 0; 0 draws all alike.
     arrival
         Samples over which users and items arrive, evenly, in an order that has nothing to do with how busy they are,
         at least 0; at 0 all are there from the first.

@@ -13,10 +13,10 @@ __all__ = ["BlockCovariance", "GaussianMixture"]
 class BlockCovariance(DriftingSimulator):
     r"""Normal vectors whose covariance is block diagonal with unequal blocks of rank one.
 
-    `n_blocks` - 1 random cuts divide the features into blocks. Block $b$ of the covariance is
-    $\varphi_b \varphi_b^\top$ with the entries of $\varphi_b$ uniform on $[-1, 1]$, so it is sparse and of low rank at
-    once: the trace bounds its nuclear norm and the l1 norm of its entries its density. Samples are
-    $x_b = z_b \varphi_b + \sigma \varepsilon$ with $z_b$, $\varepsilon$ standard normal; they have no target (`None`).
+    `n_blocks` - 1 random cuts divide the features into blocks. Block :math:`b` of the covariance is :math:`\varphi_b
+    \varphi_b^\top` with the entries of :math:`\varphi_b` uniform on :math:`[-1, 1]`, so it is sparse and of low rank at
+    once: the trace bounds its nuclear norm and the l1 norm of its entries its density. Samples are :math:`x_b = z_b
+    \varphi_b + \sigma \varepsilon` with :math:`z_b`, :math:`\varepsilon` standard normal; they have no target (`None`).
 
     Parameters
     ----------
@@ -25,14 +25,15 @@ class BlockCovariance(DriftingSimulator):
     n_blocks
         Number of blocks, at most `n_features`.
     noise
-        Standard deviation $\sigma$ of what is added to every feature; it adds $\sigma^2 I$ to the covariance.
+        Standard deviation :math:`\sigma` of what is added to every feature; it adds :math:`\sigma^2 I` to the
+        covariance.
     drift_every, drift_width, seed
         As for `SparseLinear`; a change draws blocks and entries anew.
 
     References
     ----------
-    [^1]: [Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
-    minimization. NeurIPS.](https://arxiv.org/abs/1901.10348)
+    .. [1] `Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
+       minimization. NeurIPS <https://arxiv.org/abs/1901.10348>`__
 
     Examples
     --------
@@ -113,9 +114,9 @@ class BlockCovariance(DriftingSimulator):
 class GaussianMixture(Simulator):
     r"""Normal clusters of equal spread about random centres, some larger than others: what k-means is asked to find.
 
-    Centre $c_k$ has normal entries of standard deviation `spread`; a sample is $c_k + \sigma \varepsilon$ with
-    $\varepsilon$ standard normal, and its target is $k$. Cluster $k = 0, 1, \dots$ is drawn with probability
-    proportional to $(k + 1)^{-s}$.
+    Centre :math:`c_k` has normal entries of standard deviation `spread`; a sample is :math:`c_k + \sigma \varepsilon`
+    with :math:`\varepsilon` standard normal, and its target is :math:`k`. Cluster :math:`k = 0, 1, \dots` is drawn with
+    probability proportional to :math:`(k + 1)^{-s}`.
 
     Parameters
     ----------
@@ -126,9 +127,9 @@ class GaussianMixture(Simulator):
     spread
         Standard deviation of a centre's entries, at least 0.
     noise
-        Standard deviation $\sigma$ of a sample's entries about its centre, at least 0.
+        Standard deviation :math:`\sigma` of a sample's entries about its centre, at least 0.
     skew
-        Exponent $s$ of the clusters' sizes, at least 0; 0 draws all alike.
+        Exponent :math:`s` of the clusters' sizes, at least 0; 0 draws all alike.
     seed
         Random seed number used for reproducibility.
 

@@ -47,9 +47,9 @@ class FWSoftmax(FWLinear, base.MiniBatchClassifier):
     Parameters
     ----------
     constraint
-        The set that W lives in. None asks for nothing: W is then as sparse as :class:`~fwonline.optim.\
-StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there is no radius to choose. A set of
-        vectors, such as :class:`~fwonline.sets.L1Ball`, binds W as one long vector; in a
+        The set that W lives in. None asks for nothing: W is then as sparse as
+        :class:`~fwonline.optim.StochasticPairwiseFW` makes it, whose penalty keeps out what is noise, and there is no
+        radius to choose. A set of vectors, such as :class:`~fwonline.sets.L1Ball`, binds W as one long vector; in a
         :class:`~fwonline.sets.NuclearBall`, W is of low rank: classes share few directions. It must not fix the number
         of entries, since classes and features are still to come.
     optimizer

@@ -25,28 +25,32 @@ _FADE = 0.7  # what a look leaves of the gaps before it
 
 
 class Gap(Monitor):
-    r"""The Frank-Wolfe gap $g = \max_{s \in C} \langle \nabla F(w), w - s \rangle$ of a model, and an upper estimate.
+    r"""The Frank-Wolfe gap of a model, and an upper estimate of it.
+
+    .. math::
+
+        g = \max_{s \in C} \langle \nabla F(w), w - s \rangle
 
     F is the mean loss over the samples remembered: by the optimizer, or by this monitor (the last 1,000) where the
-    optimizer keeps none (but for models with `max_names`, of which nothing is known then). Where F is convex, $g$
-    bounds from above how far $F(w)$ is from the least value on the set. There are three values:
+    optimizer keeps none (but for models with `max_names`, of which nothing is known then). Where F is convex, :math:`g`
+    bounds from above how far :math:`F(w)` is from the least value on the set. There are three values:
 
-    - `gap_estimate`: $\hat g = \max_s \langle d, w - s \rangle$ with the optimizer's own estimate $d$ of the gradient,
-      as the last step had it; its mean and its exponentially weighted mean come along. It is **no bound**, neither from
-      above nor from below. What holds is
-      $|\hat g - g| \le \max_{s \in C} |\langle d - \nabla F(w), w - s \rangle|$, at most the diameter of the set times
-      $\|d - \nabla F(w)\|$ (Proposition 1 of [2]). The right-hand side and $g$ itself fall at the same rate, so the
-      ratio of the two gaps need not tend to 1: 0.05 to 0.3 is usual for `SFW`, and with `StochasticPairwiseFW`, whose
-      estimate is the gap of its own quadratic model, it can be smaller by orders of magnitude.
-    - `gap_over_memory`: $g$ itself at the sample `gap_over_memory_at`, exact up to rounding. It costs a pass over the
-      samples remembered.
-    - `gap_upper`: an upper estimate of $g$ now: 3 times the largest of the exact gaps of the last looks, each
+    - `gap_estimate`: :math:`\hat g = \max_s \langle d, w - s \rangle` with the optimizer's own estimate :math:`d` of
+      the gradient, as the last step had it; its mean and its exponentially weighted mean come along. It is **no
+      bound**, neither from above nor from below. What holds is :math:`|\hat g - g| \le \max_{s \in C} |\langle d -
+      \nabla F(w), w - s \rangle|`, at most the diameter of the set times :math:`\|d - \nabla F(w)\|` (Proposition 1 of
+      [2]). The right-hand side and :math:`g` itself fall at the same rate, so the ratio of the two gaps need not tend
+      to 1: 0.05 to 0.3 is usual for `SFW`, and with `StochasticPairwiseFW`, whose estimate is the gap of its own
+      quadratic model, it can be smaller by orders of magnitude.
+    - `gap_over_memory`: :math:`g` itself at the sample `gap_over_memory_at`, exact up to rounding. It costs a pass over
+      the samples remembered.
+    - `gap_upper`: an upper estimate of :math:`g` now: 3 times the largest of the exact gaps of the last looks, each
       counted 0.7 times for every look since. It is no proof: it fails where the gap grows more than threefold between
       two looks, as after an abrupt change of the stream, until the next look. `python -m tools.bench gap` measures it.
 
-    A model without a constraint has no such set: C is then the $\ell_1$ ball of twice the norm that its weights have at
-    the time, and $g$ bounds what is left to gain within it; its radius comes along as `gap_radius`, of such models
-    alone. An intercept, which no set bounds, is held: no gap counts its slope.
+    A model without a constraint has no such set: C is then the :math:`\ell_1` ball of twice the norm that its weights
+    have at the time, and :math:`g` bounds what is left to gain within it; its radius comes along as `gap_radius`, of
+    such models alone. An intercept, which no set bounds, is held: no gap counts its slope.
 
     Looks are made at samples 16, 48, 112 and so on, then 8 times while the samples remembered are replaced once (but
     not within 32 samples, nor more often than every d / 512), and four times as often for a while after the upper
@@ -81,10 +85,10 @@ class Gap(Monitor):
 
     References
     ----------
-    [^1]: [Jaggi, M., 2013. Revisiting Frank-Wolfe: projection-free sparse convex optimization.
-    ICML.](https://proceedings.mlr.press/v28/jaggi13.html)
-    [^2]: [Negiar, G. et al., 2020. Stochastic Frank-Wolfe for constrained finite-sum minimization.
-    ICML.](https://arxiv.org/abs/2002.11860)
+    .. [1] `Jaggi, M., 2013. Revisiting Frank-Wolfe: projection-free sparse convex optimization. ICML
+       <https://proceedings.mlr.press/v28/jaggi13.html>`__
+    .. [2] `Negiar, G. et al., 2020. Stochastic Frank-Wolfe for constrained finite-sum minimization. ICML
+       <https://arxiv.org/abs/2002.11860>`__
     """
 
     _reads = ("gap",)

@@ -31,18 +31,20 @@ _MOST_SUMMED = 512  # features, for sums of products to begin
 class Regret(Monitor):
     r"""Cumulative loss of the plays minus that of the best fixed point in hindsight, as an interval.
 
-    $$R_n = \sum_{t=1}^n f(y_t, \langle x_t, w_t \rangle) - \min_{w \in C} \sum_{t=1}^n f(y_t, \langle x_t, w \rangle)$$
+    .. math::
+
+        R_n = \sum_{t=1}^n f(y_t, \langle x_t, w_t \rangle) - \min_{w \in C} \sum_{t=1}^n f(y_t, \langle x_t, w \rangle)
 
     The first sum is known. The second is bracketed by a point of the set and its duality gap, so `regret_lo` and
     `regret_hi` are true bounds for every convex loss, however far its search went.
 
     With a model of this library (alone or at the end of a pipeline), plays, samples as the model saw them, loss and set
     are the model's. A play is the prediction right before its sample is learned. Where the model has an intercept, the
-    fixed points have one, too: $\langle x_t, w \rangle + b$ with the best b, which no set bounds. With anything else,
-    give `loss` and `constraint`: then a sample is `x`, a dict of numbers, and its play `y_pred`, a number on the scale
-    of $\langle x, w \rangle$ (for log loss and its kin the margin, not the probability). Samples without a play or a
-    target are not counted, nor are samples that the model learned without a call of `update`. A model without a
-    constraint has no set to take the best point of: give one as `constraint`.
+    fixed points have one, too: :math:`\langle x_t, w \rangle + b` with the best b, which no set bounds. With anything
+    else, give `loss` and `constraint`: then a sample is `x`, a dict of numbers, and its play `y_pred`, a number on the
+    scale of :math:`\langle x, w \rangle` (for log loss and its kin the margin, not the probability). Samples without a
+    play or a target are not counted, nor are samples that the model learned without a call of `update`. A model without
+    a constraint has no set to take the best point of: give one as `constraint`.
 
     Evaluations are at samples 64, 64 `growth`, 64 `growth`^2, ..., each starting from the fixed point of the one before
     and taking at most `max_iter` iterations, so that all of them together cost O(`max_iter`) passes over the stream at
@@ -91,7 +93,7 @@ class Regret(Monitor):
 
     References
     ----------
-    [^1]: [Hazan, E., 2016. Introduction to online convex optimization.](https://arxiv.org/abs/1909.05207)
+    .. [1] `Hazan, E., 2016. Introduction to online convex optimization <https://arxiv.org/abs/1909.05207>`__
     """
 
     def __init__(

@@ -35,8 +35,10 @@ _METHODS: dict[str, type[Factored] | type[Dense]] = {"hcgm": Factored, "shcgm": 
 class SHCGMCompletion(Ranker):
     r"""Ratings completed to a matrix of low rank whose entries lie in a box.
 
-    $$\min_X \sum_{(i, j) \text{ rated}} (X_{ij} - Y_{ij})^2 \quad\text{over}\quad \|X\|_* \le \text{radius},\;
-    \text{lower} \le X_{ij} \le \text{upper}$$
+    .. math::
+
+        \min_X \sum_{(i, j) \text{ rated}} (X_{ij} - Y_{ij})^2 \quad\text{over}\quad \|X\|_* \le \text{radius},\;
+        \text{lower} \le X_{ij} \le \text{upper}
 
     Conditional gradient steps keep the nuclear norm within the radius without a singular value decomposition; the box
     is approached by smoothing its distance less and less. Every rating is stored (24 bytes and as much for finding it
@@ -92,10 +94,11 @@ class SHCGMCompletion(Ranker):
 
     References
     ----------
-    [^1]: [Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
-    minimization. NeurIPS.](https://arxiv.org/abs/1901.10348)
-    [^2]: [Yurtsever, A., Fercoq, O., Locatello, F., Cevher, V., 2018. A conditional gradient framework for composite
-    convex minimization with applications to semidefinite programming. ICML.](https://arxiv.org/abs/1804.08544)
+    .. [1] `Locatello, F., Yurtsever, A., Fercoq, O., Cevher, V., 2019. Stochastic Frank-Wolfe for composite convex
+       minimization. NeurIPS <https://arxiv.org/abs/1901.10348>`__
+    .. [2] `Yurtsever, A., Fercoq, O., Locatello, F., Cevher, V., 2018. A conditional gradient framework for
+       composite convex minimization with applications to semidefinite programming. ICML
+       <https://arxiv.org/abs/1804.08544>`__
     """
 
     def __init__(
@@ -264,12 +267,14 @@ class SHCGMCompletion(Ranker):
 
         Mean and biases are those of all ratings; of a rating that several models hold, the last one's counts. X is
 
-        $$X = \operatorname{proj}_{\|\cdot\|_* \le \text{radius}} \sum_p D_p X_p,$$
+        .. math::
 
-        where $D_p$ weighs the row of each user by the share of its ratings that model p has: rows are averaged, and
-        that of a user whom one model alone has learned stays what it is. Where the stream is divided by items rather
-        than by users, which the numbers of ratings show, columns are weighed instead. For a pair that a model has not
-        met, "shcgm" takes mean and biases.
+            X = \operatorname{proj}_{\|\cdot\|_* \le \text{radius}} \sum_p D_p X_p,
+
+        where :math:`D_p` weighs the row of each user by the share of its ratings that model p has: rows are averaged,
+        and that of a user whom one model alone has learned stays what it is. Where the stream is divided by items
+        rather than by users, which the numbers of ratings show, columns are weighed instead. For a pair that a model
+        has not met, "shcgm" takes mean and biases.
 
         The nuclear ball is that of `radius`, or where that is None of what the method would have chosen for all
         ratings: with "hcgm" the root of the sum of the models' squared radii; "hcgm" also cuts off about a hundredth of

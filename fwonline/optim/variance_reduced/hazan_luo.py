@@ -52,7 +52,7 @@ class HazanLuoFW(FiniteSumOptimizer):
     batch_size
         Samples a step, >= 1; the theorem's growing m_k where None.
     lipschitz
-        L, the smoothness of each f_i; by default max |l''| times the largest squared norm of a sample.
+        L, the smoothness of each f_i; by default max :math:`|l''|` times the largest squared norm of a sample.
     gradient_bound
         G, a bound of the gradients of all f_i on the set; by default the loss's largest slope times the largest norm of
         a sample, and for losses without one the largest gradient met plus L D.

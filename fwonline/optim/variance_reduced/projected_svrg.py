@@ -65,7 +65,7 @@ class ProjectedSVRG(FiniteSumOptimizer):
     epoch
         Steps an epoch, >= 1; two passes over the data where None.
     lipschitz
-        L, the smoothness of each f_i, of which the default step is made; by default max |l''| times the largest
+        L, the smoothness of each f_i, of which the default step is made; by default max :math:`|l''|` times the largest
         squared norm of a sample.
     memory, steps_per_sample
         Samples held online, and steps for each of them, >= 1.

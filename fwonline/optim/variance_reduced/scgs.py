@@ -71,8 +71,8 @@ class SCGS(FiniteSumOptimizer):
     batch_size
         Samples a step, >= 1; the theorem's growing B_k where None.
     lipschitz
-        L, the smoothness of f; by default max |l''| times the largest squared norm of a sample, which is often a
-        hundred times too much: steps are then short. A smaller one is a practical choice.
+        L, the smoothness of f; by default max :math:`|l''|` times the largest squared norm of a sample, which is often
+        a hundred times too much: steps are then short. A smaller one is a practical choice.
     sigma
         A bound of the standard deviation of grad f_i(x); by default G, the bound of the gradients themselves.
     gradient_bound

@@ -115,8 +115,8 @@ class STORC(FiniteSumOptimizer):
     epoch
         N_t, steps an epoch, >= 1; the theorem's where None.
     lipschitz
-        L, the smoothness of each f_i; by default max |l''| times the largest squared norm of a sample, which is often a
-        hundred times too much: steps are then short. A smaller one is a practical choice.
+        L, the smoothness of each f_i; by default max :math:`|l''|` times the largest squared norm of a sample, which is
+        often a hundred times too much: steps are then short. A smaller one is a practical choice.
     gradient_bound
         G, a bound of the gradients of all f_i on the set, for case (b); by default as in :class:`HazanLuoFW`.
     diameter

@@ -1,0 +1,1 @@
+"""The guide and its reference, as a site: see ``conf.py``."""
