@@ -38,11 +38,17 @@ def loaded(tmp_path_factory):
 @pytest.mark.parametrize(
     "module",
     [
-        *("scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.spatial", "scipy.ndimage"),
+        *("scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.sparse.linalg"),
         *("sklearn", "pandas", "pyarrow", "polars", "matplotlib", "rich", "kafka"),
         *("river.stream", "river.datasets", "river.tree", "river.metrics.roc_auc", "river.metrics.geometric_mean"),
         *("fwonline.loop.group", "fwonline.covariance", "fwonline.reco", "fwonline.datasets"),
-        *("fwonline.optim.hindsight", "fwonline.optim.composite.base", "fwonline._cli.figure"),
+        *(
+            "fwonline.optim.hindsight",
+            "fwonline.optim.composite.base",
+            "fwonline._cli.figure",
+            "fwonline.stream.sinks",
+            "fwonline.stream.arrays",
+        ),
     ],
 )
 def test_a_run_leaves_out_what_it_does_not_name(loaded, module):
@@ -88,6 +94,9 @@ import os
 from . import two
 from .one import One as First
 from waits.two import Two
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from .nowhere import Nothing
 __all__ = ["First", "Two", "two"]
 def here():
     return os.sep
@@ -118,6 +127,7 @@ def test_a_package_waits_until_it_is_asked(package):
         "from .one import One\ndef one():\n    return One",
         "from .one import One\nfrom .two import one",  # which the module of that name would hide
         "from .one import One\nclass Own:\n    value = One",
+        "from .one import One\nTYPE_CHECKING = 0\nif TYPE_CHECKING:\n    pass\nelse:\n    from .two import Two",
     ],
     indirect=True,
 )

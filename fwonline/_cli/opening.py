@@ -54,6 +54,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
         places: dict[str, tuple[str, str]] = {}
         rest = []
         for node in tree.body:
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse:
+                continue  # for readers alone
             where = _own_module(node, module.__name__)
             if where and isinstance(node, ast.ImportFrom):
                 places.update({alias.asname or alias.name: (where, alias.name) for alias in node.names})

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fwonline._cli import IncompleteError
-from fwonline._cli.compare import table
 from fwonline._cli.folder import RunFolder, last_report
 from fwonline._cli.view import Output, number
 from fwonline.definition import StreamDefinition
@@ -97,6 +96,8 @@ def sweep(name: str, members: list[Member], output: Output | None) -> int:
     failed = [member for member in members if member.errors]
     done = [member.folder.path for member in members if not member.errors and member.folder.is_run]
     if output is not None and done:
+        from fwonline._cli.compare import table
+
         output.write("\n".join(["", *table(done)]))
         output.write(f"to draw them: {shlex.join(['fwonline', 'report', *map(str, done)])}")
     if failed:

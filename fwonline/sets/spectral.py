@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
 
 from fwonline._checks import check_count, check_positive
 
@@ -27,6 +26,14 @@ Matrix = Any
 
 # Beyond these magnitudes products of two entries leave the range of a float.
 _SAFE = 1e-120, 1e120
+
+
+def _is_operator(g: Matrix) -> bool:
+    if isinstance(g, np.ndarray):
+        return False
+    from scipy.sparse.linalg import LinearOperator  # whose module takes long
+
+    return isinstance(g, LinearOperator)
 
 
 class SpectralSet(ConvexSet):
@@ -93,7 +100,7 @@ class SpectralSet(ConvexSet):
 
     def _matrix(self, g: Matrix) -> Matrix:
         """Check the direction, and bring entries whose products would overflow or vanish to magnitude 1."""
-        if isinstance(g, LinearOperator):
+        if _is_operator(g):
             self._check_shape("direction", g.shape)
             return g
         if sparse.issparse(g):
@@ -125,7 +132,7 @@ class SpectralSet(ConvexSet):
     def _lowest(self, g: Matrix, count: int, start: Array | None, tol: float) -> Array:
         if start is not None and start.shape != (g.shape[0], count):
             start = None
-        whole = isinstance(g, LinearOperator) or _equals_transpose(g)
+        whole = _is_operator(g) or _equals_transpose(g)
 
         def symmetric_part(x: Array) -> Array:
             return self._times(g, x) if whole else 0.5 * (self._times(g, x) + self._times(g.T, x))
