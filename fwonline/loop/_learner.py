@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from river import compose
 
+from fwonline._pipeline import final_estimator
 from fwonline._protocols import Probabilities
 from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
 from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
@@ -162,7 +163,6 @@ class Learner:
         monitor looks at the model all the time, rows come one by one for a while, which then costs less.
         """
         questions, check_values = self.pending.questions, self.options.check_values
-        labels = self.guard.labels if check_values else self._met
         samples, n_samples = iter(source), 0
         for item in source.blocks():
             if type(item) is not Block:
@@ -170,6 +170,7 @@ class Learner:
                 continue
             start, n_slices = item.taken, 1
             if not questions:
+                labels = self._known_labels()
                 self._clean = start + clean_rows(self.guard, item, labels=labels, check_values=check_values)
                 while item.taken < self._clean and not questions:
                     yield item
@@ -179,6 +180,12 @@ class Learner:
             is_short = item.taken - start < _SHORT * n_slices
             n_samples = min(2 * n_samples + _SHORT, _TICK_SAMPLES) if is_short else 0
             yield from islice(samples, n_samples)
+
+    def _known_labels(self) -> set[Any]:
+        """The labels that the guard would let pass, and the model has learned."""
+        known = self.guard.labels if self.options.check_values else self._met
+        classes = getattr(final_estimator(self.model), "classes", None)
+        return known if classes is None else known.intersection(classes)
 
     def _play_rows(self, block: Block, n: int, most: float) -> int:
         """Predict, learn and count rows of a block, the first of which is item `n` + 1; return how many.

@@ -3,20 +3,24 @@
 import dataclasses
 import math
 import random
+import signal
+import time
 
 import numpy as np
 import pytest
-from river import linear_model, preprocessing
+from river import linear_model, metrics, preprocessing
 from scipy import sparse
 from support.blocks import BlockSource, ByRows, dicts_of
 
+from fwonline import optim, sets
 from fwonline.checkpoint import Checkpoint, codec
 from fwonline.exceptions import SampleError
+from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import EventLoop, Observer
 from fwonline.loop._guard import Guard
 from fwonline.loop._rows import clean_rows
-from fwonline.monitors import Monitor
-from fwonline.stream import JSONLinesSink, Rejected, Sample
+from fwonline.monitors import Gap, Metric, Monitor
+from fwonline.stream import CSVSource, JSONLinesSink, Rejected, Sample
 from fwonline.stream.block import Block
 
 
@@ -120,9 +124,9 @@ STREAMS = {
 }
 # Rows of a block, and the loop's options.
 OPTIONS = {
-    "plain": (4096, {}),
+    "plain": (4096, {"checkpoint_samples": 10**6}),
     "by tens": (16, {"report_samples": 10, "checkpoint_samples": 37}),
-    "unchecked": (4096, {"check_values": False}),
+    "unchecked": (4096, {"check_values": False, "checkpoint_samples": 10**6}),
     "expiring": (7, {"expire_items": 5, "max_early": 3, "checkpoint_samples": 90}),
 }
 
@@ -194,6 +198,144 @@ def test_both_roads_lead_to_the_same(tmp_path, stream, options):
         assert in_blocks[part] == expected, part
         if part not in ("reports", "saved", "state"):
             assert in_turns[part] == expected, part
+
+
+# What may stand in a file where a number, a target, a row, a byte is expected.
+ODD_CELLS = [
+    "",
+    " ",
+    "nan",
+    "-inf",
+    "1e400",
+    "1e101",
+    "2e6",
+    "-3e7",
+    "5e-324",
+    "text",
+    '"1.5"',
+    '"a,b"',
+    '"a\nb"',
+    '"',
+    "1_0",
+]
+ODD_CELLS += [
+    " 1.5",
+    "+1",
+    "-0",
+    "0x1",
+    ".5",
+    "5.",
+    "9007199254740993",
+    "true",
+    "\u0663",
+    "\x00",
+    "1,5",
+    "1e5",
+    "00012",
+]
+ODD_TARGETS = ["", "nan", "text", "2", "-1", "1e200", "3e8", '"1"', " 1", "1.0", "true", "no", "9007199254740993", "0"]
+ODD_LINES = ["", "   ", "1.0", "x0,x1,x2,y", '"unclosed,1,2,3', ",,,", "1,2,3,4,5", "1,2,3,"]
+
+
+def csv_text(draw, n, share):
+    """Rows of which a share is odd in some way; `draw` is what targets are drawn from."""
+    rng = random.Random(n)
+    lines = ["x0,x1,x2,y"]
+    for _ in range(n):
+        cells = [repr(round(rng.gauss(0.0, 1.0), rng.randrange(1, 17))) for _ in range(3)] + [rng.choice(draw)]
+        if rng.random() < share:
+            kind = rng.randrange(4)
+            cells[rng.randrange(3)] = rng.choice(ODD_CELLS) if kind < 2 else cells[0]
+            cells[3] = rng.choice(ODD_TARGETS) if kind == 2 else cells[3]
+            lines.append(rng.choice(ODD_LINES) if kind == 3 else ",".join(cells))
+        else:
+            lines.append(",".join(cells))
+    return "\n".join(lines)
+
+
+def real_regressor():
+    return FWRegressor(sets.L1Ball(3.0), optim.SFW(), seed=1, intercept=False)
+
+
+def real_classifier():
+    return FWClassifier(sets.L1Ball(3.0), optim.SFW(), seed=1, intercept=False)
+
+
+FILES = {
+    "numbers": (["1.5", "-2.25", "0.125"], real_regressor, lambda: [Metric(metrics.MAE() + metrics.R2()), Gap()]),
+    "whole numbers, too": (["1", "1.5", "0", "-3"], real_regressor, lambda: [Metric(metrics.RMSE())]),
+    "labels": (["0", "1"], real_classifier, lambda: [Metric(metrics.Accuracy())]),
+    "texts": (["yes", "no"], real_classifier, lambda: [Metric(metrics.Accuracy())]),
+    "probabilities": (["true", "0"], real_classifier, lambda: [Metric(metrics.CrossEntropy())]),
+}
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("share", [0.01, 0.2])
+def test_both_roads_through_a_file_lead_to_the_same(tmp_path, file, share):
+    draw, model, monitors = FILES[file]
+    converters = {"y": "bool"} if draw[0] in ("true", "yes") else "auto"
+    n = 900 if share < 0.1 else 250
+    (tmp_path / "rows.csv").write_bytes(csv_text(draw, n, share).encode())
+
+    def source():
+        return CSVSource(tmp_path / "rows.csv", target="y", converters=converters, require_target=file != "numbers")
+
+    options = {"report_samples": 50, "checkpoint_samples": 211, "check_values": file != "labels"}
+    by_rows, road = outcome(tmp_path / "rows", source, model, monitors, roads=(False,), **options)
+    in_blocks, road = outcome(tmp_path / "blocks", source, model, monitors, **options)
+    assert road.in_blocks
+    for part, expected in by_rows.items():
+        assert in_blocks[part] == expected, part
+    limits = (n // 5, n // 2, n // 2 + 1, None)
+    # A quote that is never closed may be torn, and is read again by the next run on either road.
+    stopped, _ = outcome(tmp_path / "stopped", source, model, monitors, limits=limits, roads=(False,), **options)
+    in_turns, _ = outcome(tmp_path / "turns", source, model, monitors, limits=limits, roads=(True, False), **options)
+    for part, expected in stopped.items():
+        assert in_turns[part] == expected, part
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_a_signal_ends_a_run_behind_the_slice_in_hand(blocks):
+    class Slow(ByRows):
+        """Takes a tenth of a millisecond a row, and asks for the end in the middle."""
+
+        def learn_one(self, x, y):
+            time.sleep(1e-4)
+            heard.append(y)
+            if len(heard) == 1000:
+                signal.raise_signal(signal.SIGINT)
+
+    heard = []
+    items = list(rows(4000))
+    source = BlockSource(items)
+    loop = EventLoop(source, Slow(linear_model.LinearRegression()), blocks=blocks)
+    summary = loop.run()
+    assert summary.interrupted
+    assert 1000 <= summary.n == source.position == len(heard) < 1000 + (500 if blocks else 1)
+    assert loop.run().n == len(heard) == 4000
+    assert heard == [y for _, y in items]
+
+
+def test_rows_that_trickle_do_not_wait_for_others():
+    class Trickle(BlockSource):
+        """Gives what is there, two rows at a time."""
+
+        def blocks(self, most=4096):
+            for item in super().blocks(2):
+                n_out.append(self.position)
+                yield item
+
+    class Seen(Sum):
+        def update_many(self, y_true, y_pred, *, model=None):
+            assert len(y_true) <= 2
+            n_out.clear()
+            super().update_many(y_true, y_pred, model=model)
+
+    n_out = []
+    loop = EventLoop(Trickle(list(rows(300))), regressor(), [Seen()])
+    assert loop.run().n_learned == 300
+    assert len(n_out) <= 2
 
 
 def error_of(loop):
