@@ -158,14 +158,16 @@ class _Array:
     def __init__(self, archive: _Archive, name: str, kinds: str, shape: tuple[int | None, ...]) -> None:
         self._place = f"{archive.name}: array {name!r}"
         info = archive.archive.getinfo(f"{name}.npy")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others may ask for much memory
+            raise self.wrong("numpy.savez or numpy.savez_compressed", f"compression {info.compress_type}")
         self._file: Any = archive.archive.open(info)
-        # a header may promise gigabytes of itself
-        head = io.BytesIO(self._file.read(_HEADER))
-        version = np.lib.format.read_magic(head)
-        if version not in ((1, 0), (2, 0)):
-            raise self.wrong("a header of version 1.0 or 2.0", version)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        self.shape, self.is_fortran, self.dtype = read_header(head)
+        head = io.BytesIO(self._file.read(_HEADER))  # which may promise gigabytes of itself
+        try:
+            version = np.lib.format.read_magic(head)
+            read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+            self.shape, self.is_fortran, self.dtype = read(head)
+        except Exception as error:  # what is no Python text makes its parser say all sorts of things
+            raise self.wrong("a header of version 1.0 or 2.0", f"another: {str(error)[:80]}") from None
         if self.dtype.hasobject:
             raise self.wrong("numbers or texts", "objects of Python, which only pickle could read")
         if self.dtype.kind not in kinds or not 0 < self.dtype.itemsize <= (_MOST if self.dtype.kind == "U" else 8):
