@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from river import linear_model, metrics
+from scipy import sparse
 
 from fwonline import datasets, monitors, optim, sets
-from fwonline._protocols import LastSamples
 from fwonline.checkpoint import codec
 from fwonline.exceptions import MonitorError
 from fwonline.linear_model import FWClassifier, FWRegressor
@@ -21,38 +21,19 @@ MODELS = {
     "SFW": (FWRegressor(sets.L1Ball(5.0), optim.SFW(memory=100), seed=0), REGRESSION),
     "OneSampleFW": (FWClassifier(sets.L1Ball(20.0), optim.OneSampleFW(), seed=0), CLASSES),
     "no constraint": (FWRegressor(optimizer=optim.ProjectedSGD(), seed=0), REGRESSION),
+    "default": (FWRegressor(seed=0), REGRESSION),
     "pairwise": (FWClassifier(sets.L1Ball(20.0), optim.StochasticPairwiseFW(forgetting=False), seed=0), CLASSES),
 }
 
 
-class Model:
-    """A model that plays samples one by one and tells of them as one that plays blocks does."""
-
-    def __init__(self, model):
-        self.model = model
-
-    def __getattr__(self, name):
-        return getattr(self.model, name)
-
-    def play(self, samples):
-        known, predicted = [], []
-        for x, y in samples:
-            predicted.append(self.model.play_one(x, y))
-            last = self.model.last_sample
-            known.append((last.indices.copy(), last.values.copy(), last.y, last.prediction, last.n_features))
-            known[-1] += (self.model.gap if self.model.gap_is_kept else None,)
-        indices, values, *rest, gaps = zip(*known, strict=True)
-        y, raw, n_features = map(np.array, rest)
-        self.last_samples = LastSamples(
-            np.cumsum([0, *map(len, indices)]),
-            np.concatenate(indices),
-            np.concatenate(values),
-            y,
-            raw,
-            None if gaps[0] is None else np.array(gaps),
-            n_features,
-        )
-        return np.array(predicted)
+def matrix(samples, names):
+    """Samples as rows of a CSR matrix, and their targets."""
+    columns = {name: j for j, name in enumerate(names)}
+    entries = [(columns[name], value) for x, _ in samples for name, value in x.items()]
+    indices, values = zip(*entries, strict=True)
+    indptr = np.cumsum([0, *(len(x) for x, _ in samples)])
+    X = sparse.csr_array((np.array(values), np.array(indices), indptr), shape=(len(samples), len(names)))
+    return X, np.array([y for _, y in samples])
 
 
 def singly(monitor, model, samples):
@@ -60,17 +41,20 @@ def singly(monitor, model, samples):
         monitor.update(y, model.play_one(x, y), x=x, model=model)
 
 
-def together(monitor, model, samples, rng, turns=1):
-    """In ragged blocks; of `turns` of them the last is fed sample by sample."""
-    model, start, k = Model(model), 0, 0
+def together(monitor, model, samples, rng, turns):
+    """In ragged blocks; where there are 2 turns, every other one is fed sample by sample."""
+    names = sorted({name for x, _ in samples for name in x})
+    start, k = 0, 0
     while start < len(samples):
         stop = start + int(min(len(samples) - start, rng.choice([1, 2, 30, 300]), monitor.most_together()))
         k += 1
-        if turns > 1 and k % turns == 0:
-            singly(monitor, model.model, samples[start:stop])
+        if turns == 2 and k % 2 == 0:
+            singly(monitor, model, samples[start:stop])
         else:
-            predicted = model.play(samples[start:stop])
-            monitor.update_many(np.array([y for _, y in samples[start:stop]]), predicted, model=model)
+            X, y = matrix(samples[start:stop], names)
+            predicted, error = model.play_block(X, y, names)
+            assert error is None
+            monitor.update_many(y, predicted, model=model)
         start = stop
 
 
