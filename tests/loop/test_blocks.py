@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from river import linear_model, metrics, preprocessing
 from scipy import sparse
-from support.blocks import BlockSource, ByRows, dicts_of
+from support.block_loops import BlockSource, ByRows, dicts_of
 
 from fwonline import optim, sets
 from fwonline.checkpoint import Checkpoint, codec
