@@ -6,6 +6,8 @@ import math
 import numbers
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from river import base, drift
 
 from fwonline import _loaded
@@ -70,24 +72,24 @@ class Drift(Monitor):
             _loaded.count(self, "_at", 1, self._n)
 
     def update(self, y_true: Any = None, y_pred: Any = None, *, x: dict | None = None, model: Any = None) -> None:
-        self._n += 1
-        if y_true is None or y_pred is None:
-            return
-        error = _error(y_true, y_pred, isinstance(final_estimator(model), base.Classifier))
-        if not math.isfinite(error):
-            return
-        before = self._detector.estimation
-        self._detector.update(error)
-        if self._detector.drift_detected and self._detector.estimation > before:
-            self._drifts, self._at = self._drifts + 1, self._n
+        self._note(_error(y_true, y_pred, _has_labels(model)))
 
     def most_together(self) -> float:
         return math.inf
 
     def update_many(self, y_true: Any, y_pred: Any, *, model: Any = None) -> None:
-        guesses = y_pred.dicts() if isinstance(y_pred, Probabilities) else y_pred.tolist()
-        for y, guess in zip(y_true.tolist(), guesses, strict=True):
-            self.update(y, guess, model=model)
+        for error in _errors(y_true, y_pred, _has_labels(model)):
+            self._note(error)
+
+    def _note(self, error: float) -> None:
+        self._n += 1
+        if not math.isfinite(error):
+            return
+        detector = self._detector
+        before = detector.estimation
+        detector.update(error)
+        if detector.drift_detected and detector.estimation > before:
+            self._drifts, self._at = self._drifts + 1, self._n
 
     def get(self) -> dict[str, float | int | None]:
         error = float(self._detector.estimation) if self._n else None
@@ -100,9 +102,31 @@ class Drift(Monitor):
         return f"{found}; mean error of late {number(self.get()['drift_error'])}"
 
 
+def _has_labels(model: Any) -> bool:
+    return isinstance(final_estimator(model), base.Classifier)
+
+
 def _error(y: Any, guess: Any, has_labels: bool) -> float:
+    """The error of a prediction; NaN where there is no target, or nothing was predicted."""
+    if y is None or guess is None:
+        return math.nan
     if isinstance(guess, dict):
         return 1.0 - float(guess.get(y, 0.0))
     if has_labels or isinstance(y, bool) or not (isinstance(y, numbers.Real) and isinstance(guess, numbers.Real)):
         return float(y != guess)
     return abs(float(y) - float(guess))
+
+
+def _errors(y: NDArray[Any], guesses: NDArray[Any] | Probabilities, has_labels: bool) -> list[float]:
+    """The same of many."""
+    if isinstance(guesses, Probabilities):
+        column = {label: j for j, label in enumerate(guesses.classes)}.get
+        rows = zip(guesses.p.tolist(), y.tolist(), strict=True)
+        shares = [math.nan if own is None else p[j] if (j := column(own)) is not None else 0.0 for p, own in rows]
+        return [1.0 - share for share in shares]
+    if y.dtype.kind not in "biuf" or guesses.dtype.kind not in "biuf":
+        return [_error(*pair, has_labels) for pair in zip(y.tolist(), guesses.tolist(), strict=True)]
+    if has_labels or y.dtype == np.bool_:
+        return (y != guesses).astype(np.float64).tolist()
+    with np.errstate(invalid="ignore"):  # infinity less infinity is no error
+        return np.abs(y.astype(np.float64) - guesses.astype(np.float64)).tolist()

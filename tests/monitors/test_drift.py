@@ -79,3 +79,20 @@ def test_it_goes_on_from_a_checkpoint():
 def test_what_it_refuses():
     with pytest.raises(ValueError, match=r"delta must lie in \(0, 1\), not be 0"):
         Drift(delta=0)
+
+
+@pytest.mark.parametrize("model", [None, linear_model.LogisticRegression(), linear_model.LinearRegression()])
+def test_errors_of_all_kinds_are_the_same_many_at_once(model):
+    n, objects = 40, np.empty(40, object)
+    objects[:] = [("a", 1), "b", None, True, 2.5] * 8
+    numbers_, flags = RNG.normal(size=n), RNG.random(n) < 0.5
+    numbers_[3] = np.inf
+    p = RNG.random((n, 3))
+    for y in (numbers_, flags, RNG.integers(0, 3, n), objects):
+        for guess in (numbers_[::-1], numbers_, flags[::-1], objects[::-1], Probabilities(p, (True, 2, "b"))):
+            one, many = Drift(), Drift()
+            answers = guess.dicts() if isinstance(guess, Probabilities) else guess.tolist()
+            for pair in zip(y.tolist(), answers, strict=True):
+                one.update(*pair, model=model)
+            many.update_many(y, guess, model=model)
+            assert codec.dumps(many) == codec.dumps(one)
