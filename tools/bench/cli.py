@@ -1,4 +1,4 @@
-"""The command `python -m tools.bench [NAME ...] [--list] [--quick] [--data FILE] [--json FILE]`."""
+"""The command `python -m tools.bench [NAME ...] [--list] [--quick] [--data FILE] [--rows N] [--json FILE]`."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="FILE",
         help="CSR and labels in place of a benchmark's own: .npz as scipy saves it, with an array y; or svmlight text",
     )
+    parser.add_argument("--rows", type=int, metavar="N", help="rows of the files that `files` makes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there, too")
     chosen = parser.parse_args(arguments)
     if chosen.list:
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"--data: no file {path}")
 
     setting = describe() | {"data": "small simulated stand-ins (--quick)" if chosen.quick else "see the tables"}
-    settings = Settings(chosen.quick, tuple(chosen.data))
+    settings = Settings(chosen.quick, tuple(chosen.data), chosen.rows)
     comparisons: list[Comparison] = []
     tables: list[Table] = []
     for name in chosen.names or GROUPS:

@@ -21,10 +21,13 @@ class Settings:
         Small simulated data and few repeats: to see that it runs, not to measure.
     data
         Files of the user's own, in place of the benchmark's data where it takes any.
+    rows
+        How many rows a benchmark makes that makes files; None: its own number.
     """
 
     quick: bool = False
     data: tuple[str, ...] = ()
+    rows: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,13 +1,18 @@
-"""Import time beyond river's own, and what a second process still compiles."""
+"""Import time beyond river's own, what a second process still compiles, and what a run of few rows takes."""
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
+import tempfile
 import time
 import typing
 from pathlib import Path
 
+import numpy as np
+
+from tools.bench import command
 from tools.bench.clock import interleaved
 from tools.bench.report import Comparison, Settings, Table, duration
 
@@ -20,6 +25,13 @@ PYTHON = "pass"
 RIVER = "from river import base, compose, linear_model, metrics, optim, preprocessing, stream, utils"
 OURS = "from fwonline import linear_model, loop, monitors, optim, sets, stream"
 WANTED = 1.0
+# Runs of `fwonline run` on 300 rows, and the processor's seconds that each may take.
+ROWS = 300
+RUNS = {
+    "StandardScaler, Accuracy": (["StandardScaler"], '["Accuracy", "Gap"]', 1.6),
+    "Accuracy": ([], '["Accuracy", "Gap"]', 1.6),
+    "no metric of river's": ([], '["Gap"]', 1.0),
+}
 
 # Compilations are counted by numba's own events; what comes from the cache on disk raises none.
 COUNTING = """
@@ -67,6 +79,7 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
     at_import, in_all = map(int, _lines(code))
     for what, count in (("at import", at_import), ("in a second process, all optimizers", in_all)):
         yield Comparison(f"compilations {what}", str(count), "numba's count", "", "", "none", count == 0)
+    yield from _runs(repeats)
     yield Table(
         "startup",
         ("process", "median", "least", "most"),
@@ -76,6 +89,32 @@ def run(settings: Settings) -> Iterator[Comparison | Table]:
         ],
         (f"whole processes, {repeats} in turns; river: {RIVER}; fwonline: {OURS}",),
     )
+
+
+def _runs(repeats: int) -> Iterator[Comparison]:
+    """What `fwonline run` takes on a file of few rows: the processor's seconds of the whole process, in turns."""
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = np.column_stack([rng.standard_normal((ROWS, 20)), rng.integers(0, 2, ROWS)])
+        header = ",".join([*(f"x{i}" for i in range(20)), "y"])
+        np.savetxt(folder / "rows.csv", rows, fmt=["%.6f"] * 20 + ["%d"], delimiter=",", header=header, comments="")
+        learner = '{ class = "FWClassifier", constraint = { class = "L1Ball", radius = 10.0 } }'
+        contenders = {}
+        for number, (what, (scalers, monitors, _)) in enumerate(RUNS.items()):
+            model = f"[{', '.join([*map(repr, scalers), learner])}]"
+            source = '{ class = "CSVSource", path = "rows.csv", target = "y" }'
+            path = command.definition(folder / f"{number}.toml", source, model, monitors)
+            contenders[what] = functools.partial(_seconds, path)
+        times = interleaved(contenders, repeats)
+        for what, (*_, at_most) in RUNS.items():
+            seconds = times.median(what)
+            measure, wanted = f"fwonline run, {ROWS} rows, {what}, processor", f"< {at_most:g} s"
+            yield Comparison(measure, duration(seconds), "", "", "", wanted, seconds < at_most)
+
+
+def _seconds(path: Path) -> float:
+    return command.run(path).cpu
 
 
 def _lines(code: str) -> list[str]:
