@@ -11,7 +11,7 @@ from river import base
 
 from fwonline._kinds import derives
 from fwonline._pipeline import final_estimator
-from fwonline._protocols import SupportsPlay, SupportsPlayBlock, SupportsPlayProba
+from fwonline._protocols import SupportsPlay, SupportsPlayProba
 
 __all__ = ["FAULTS", "Calls", "Unpredicted", "calls"]
 
@@ -37,8 +37,6 @@ class Calls:
     target: Literal["number", "label", "many", "none"]  # what the model learns
     play: Callable[[dict, Any], Any] | None = None  # predicts, learns and returns the prediction; None: no such method
     has_probabilities: bool = False  # whether `predict` returns probabilities
-    play_block: Callable[..., Any] | None = None  # plays many samples; None: see `why_samples`
-    why_samples: str = ""  # why there is no `play_block`, in words behind the model's name
 
     def one_pass(self) -> Callable[[dict, Any], Any]:
         """Return what predicts and then learns; it raises `Unpredicted` where the prediction fails."""
@@ -67,12 +65,10 @@ def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
     if not (has_probabilities or hasattr(final, method)):
         method = "score_one"
     predict = getattr(model, method) if hasattr(final, method) else None
-    play_block, why = _block_player(model, method)
     if not _is_supervised(model):
-        learn = lambda x, y: model.learn_one(x)  # noqa: E731
-        return Calls(predict, learn, "none", None, has_probabilities, play_block, why)
+        return Calls(predict, lambda x, y: model.learn_one(x), "none", has_probabilities=has_probabilities)
     if isinstance(final, (base.MultiLabelClassifier, base.MultiTargetRegressor)):
-        return Calls(predict, model.learn_one, "many", why_samples="has several targets a sample")
+        return Calls(predict, model.learn_one, "many")
     play: Callable[[dict, Any], Any] | None = None
     if has_probabilities:
         if isinstance(model, SupportsPlayProba) and _is_current(model, "play_proba_one", "predict_proba_one"):
@@ -80,20 +76,7 @@ def calls(model: Any, monitors: Iterable[Any] = ()) -> Calls:
     elif isinstance(model, SupportsPlay) and _is_current(model, "play_one", "predict_one"):
         play = model.play_one
     target: Literal["number", "label"] = "number" if isinstance(final, base.Regressor) else "label"
-    return Calls(predict, model.learn_one, target, play, has_probabilities, play_block, why)
-
-
-def _block_player(model: Any, predict: str) -> tuple[Callable[..., Any] | None, str]:
-    """Return what plays many samples just as the methods for one do, or None, and why there is no such thing."""
-    if not isinstance(model, SupportsPlayBlock):
-        return None, "learns samples one by one"
-    for cls in type(model).__mro__:
-        if "play_block" in vars(cls) or cls.__module__.startswith("fwonline."):
-            break
-        if redefined := {"learn_one", "play_one", "play_proba_one", predict} & vars(cls).keys():
-            return None, f"has a {min(redefined)} of its own, which no block goes through"
-    why = model.play_reason
-    return (model.play_block, "") if why is None else (None, why)
+    return Calls(predict, model.learn_one, target, play, has_probabilities)
 
 
 def _is_current(model: Any, play: str, predict: str) -> bool:

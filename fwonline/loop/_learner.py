@@ -13,7 +13,7 @@ import msgspec
 from river import compose
 
 from fwonline._pipeline import final_estimator
-from fwonline._protocols import Probabilities
+from fwonline._protocols import Probabilities, SupportsPlayBlock
 from fwonline.exceptions import CheckpointError, SampleError, SourceError, TooManyRejectedError
 from fwonline.loop._calls import FAULTS, Calls, Unpredicted, calls
 from fwonline.loop._guard import Guard, Refusal, rejected_sample
@@ -72,6 +72,7 @@ class Learner:
         self._rejections = Rejections(self.options.max_rejected_share)
         self._saved_guard: dict[str, Any] | None = None  # from a checkpoint: what was tried on copies of the model
         self._has_warned = False
+        self.player: SupportsPlayBlock | None = None  # of blocks; what chooses the road sets it
         self._clean = 0  # the rows of the block in hand up to this one are clean
         self._met: set[Any] = set()  # labels that came, where values are not checked
 
@@ -85,7 +86,7 @@ class Learner:
     def use(self, ways: Calls) -> None:
         """Predict and learn by these calls."""
         self._predict, self._learn, self._play = ways.predict or _predict_nothing, ways.learn, ways.one_pass()
-        self._has_probabilities, self._play_block, self.ways = ways.has_probabilities, ways.play_block, ways
+        self.has_probabilities = ways.has_probabilities
 
     # Samples
 
@@ -192,12 +193,12 @@ class Learner:
 
         At most `most`, as many as the monitors take at once, and none behind one that the model refuses.
         """
-        assert self._play_block is not None
+        assert self.player is not None
         start, model = block.taken, self.model
         stop = start + int(min(most, self._clean - start, *(monitor.most_together() for monitor in self.monitors)))
         X, y = rows_of(block, start, stop)
         try:
-            y_pred, why = self._play_block(X, y, block.names, probabilities=self._has_probabilities)
+            y_pred, why = self.player.play_block(X, y, block.names, probabilities=self.has_probabilities)
         except Exception as error:
             error.add_note(
                 f"while learning rows from {block.origins(start, start + 1)[0]} on; the last checkpoint stands"
@@ -324,7 +325,7 @@ class Learner:
             record["key"] = item.key
         if y is not None:
             record["y"] = y
-        if self._has_probabilities and isinstance(y_pred, dict):
+        if self.has_probabilities and isinstance(y_pred, dict):
             label = max(y_pred, key=y_pred.__getitem__, default=None)
             record["y_pred"], record["p"] = label, y_pred.get(label)
         else:

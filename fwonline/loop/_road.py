@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from fwonline._pipeline import final_estimator
+from fwonline._protocols import SupportsPlayBlock
 from fwonline.loop._learner import Learner
 from fwonline.loop.report import Road
 from fwonline.monitors.base import Monitor
 from fwonline.stream.base import Source
 
-__all__ = ["road_of"]
+__all__ = ["take_road"]
+
+# What a class of a user's may do in its own way for samples, of which blocks would know nothing.
+_OF_SAMPLES = {"learn_one", "play_one", "play_proba_one", "predict_one", "predict_proba_one"}
 
 
-def road_of(source: Source, learner: Learner, *, blocks: bool) -> Road:
-    """Choose blocks where everything can, or say what cannot."""
+def take_road(source: Source, learner: Learner, *, blocks: bool) -> Road:
+    """Let a learner play blocks where everything can; else say what cannot."""
+    learner.player = None
     if not source.has_blocks:
-        return Road(False, f"{type(source).__name__} has no blocks")
+        return Road(False, f"{type(source).__name__} yields these rows so")
     if not blocks:
         return Road(False, "blocks = false")
-    why = next(_obstacles(learner), None)
-    return Road(True) if why is None else Road(False, why, is_slower=True)
-
-
-def _obstacles(learner: Learner) -> Iterator[str]:
-    if learner.ways.play_block is None:
-        yield f"{type(final_estimator(learner.model)).__name__} {learner.ways.why_samples}"
+    why = _obstacle(learner.model)
     for monitor in learner.monitors:
-        if not _takes_many(monitor):
-            yield f"the monitor {type(monitor).__name__} looks at each sample"
+        if why is None and not _takes_many(monitor):
+            why = f"the monitor {type(monitor).__name__} looks at each sample"
+    if why is not None:
+        return Road(False, why, is_slower=True)
+    learner.player = learner.model
+    return Road(True)
+
+
+def _obstacle(model: Any) -> str | None:
+    """Why a model plays no blocks just as it plays samples; None where it does."""
+    if not isinstance(model, SupportsPlayBlock):
+        return f"{type(final_estimator(model)).__name__} learns samples one by one"
+    for cls in type(model).__mro__:
+        if "play_block" in vars(cls) or cls.__module__.startswith("fwonline."):
+            break
+        if redefined := _OF_SAMPLES & vars(cls).keys():
+            return f"{cls.__name__} has a {min(redefined)} of its own, which no block goes through"
+    return model.play_reason
 
 
 def _takes_many(monitor: Any) -> bool:
     """Whether a monitor ever takes more than one sample at once."""
-    if not isinstance(monitor, Monitor):
-        return False
-    return type(monitor).most_together is not Monitor.most_together
+    return isinstance(monitor, Monitor) and type(monitor).most_together is not Monitor.most_together

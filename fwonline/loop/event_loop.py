@@ -13,7 +13,7 @@ from fwonline.checkpoint.file import Checkpoint
 from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.loop._base import Loop, values_of
 from fwonline.loop._learner import Learner
-from fwonline.loop._road import road_of
+from fwonline.loop._road import take_road
 from fwonline.loop._signals import Stop
 from fwonline.loop.options import BadSamples, Options, Questions, Timing
 from fwonline.loop.report import Counts, Observer, Road, Start
@@ -152,7 +152,7 @@ class EventLoop(Loop):
                 if place is not None:
                     sink.truncate(place)
         learner.prepare()
-        self._road = road_of(self.source, learner, blocks=self.options.timing.blocks)
+        self._road = take_road(self.source, learner, blocks=self.options.timing.blocks)
         self._items = learner.slices(self.source) if self._road.in_blocks else iter(self.source)
         now = time.perf_counter()
         self._reports.start(self.counts.n, now)

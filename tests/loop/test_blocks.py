@@ -422,3 +422,42 @@ def test_a_row_of_a_block_is_clean_only_where_the_sample_is(target):
                 assert guard.is_clean(x, y.tolist()[i])
         found += last - block.taken
     assert found > 50
+
+
+class Own(FWClassifier):
+    def predict_one(self, x):
+        return "its own"
+
+
+class Watching(Sum):
+    most_together = Monitor.most_together
+
+
+class Foreign:
+    def update(self, y_true, y_pred, *, x, model):
+        pass
+
+    def get(self):
+        return {}
+
+    def finish(self):
+        pass
+
+
+REASONS = [
+    (linear_model.LogisticRegression, [], "LogisticRegression learns samples one by one"),
+    (lambda: Own(sets.L1Ball(1.0)), [], "Own has a predict_one of its own, which no block goes through"),
+    (lambda: FWClassifier(sets.L1Ball(1.0), max_names=5), [], "max_names=5: which features make room"),
+    (real_classifier, [Watching()], "the monitor Watching looks at each sample"),
+    (real_classifier, [Foreign()], "the monitor Foreign looks at each sample"),
+]
+
+
+@pytest.mark.parametrize(("model", "monitors", "why"), REASONS)
+def test_says_what_keeps_rows_from_blocks(model, monitors, why):
+    model = model()
+    for blocks, said in ((True, why), (False, "blocks = false")):
+        loop = EventLoop(BlockSource([]), model, monitors, blocks=blocks, observers=[seen := Log()])
+        loop.run()
+        assert str(seen.road).startswith(f"rows come one by one: {said}")
+        assert seen.road.is_slower == blocks
