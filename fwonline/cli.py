@@ -26,6 +26,8 @@ __all__ = ["main"]
 _EXTRAS = {
     "matplotlib": ("drawing needs matplotlib", "viz"),
     "vl_convert": ("a page needs vl-convert-python", "report"),
+    "uvicorn": ("a live page needs uvicorn and starlette", "live"),
+    "starlette": ("a live page needs uvicorn and starlette", "live"),
     "prometheus_client": ("metrics need prometheus-client", "metrics"),
 }
 _OK, _FAILED, _MISUSED, _INTERRUPTED = 0, 1, 2, 130
@@ -295,6 +297,8 @@ def _add_run(command: Callable[..., argparse.ArgumentParser]) -> None:
     explain = "say whether rows come to the model in blocks, and why not where they do not"
     run.add_argument("--explain", action="store_true", help=explain)
     port = "tell Prometheus how the run stands, at http://127.0.0.1:PORT/metrics, or to others at ADDRESS:PORT"
+    page = "show the run in a browser while it goes on, at http://127.0.0.1:PORT (a free one), or at ADDRESS:PORT"
+    run.add_argument("--live", type=_listen, nargs="?", const=("127.0.0.1", 0), metavar="PORT", help=page)
     run.add_argument("--metrics-port", type=_listen, metavar="PORT", dest="metrics", help=port)
     write = "let sinks and states write below DIR too, not in the run folder alone; may be repeated"
     run.add_argument("--allow-write", action="append", type=Path, default=[], metavar="DIR", help=write)

@@ -79,7 +79,7 @@ def drawn(chart):
 
 
 def test_each_panel_draws_its_series(full):
-    found = list(page._charts([full], load_all([full])))
+    found = list(page.charts_of([full], load_all([full])))
     assert {title for title, _ in found} == set(PANELS)
     for title, chart in found:
         svg = drawn(chart)
@@ -115,9 +115,9 @@ def test_a_browser_draws_the_page(written):
 
 def test_runs_lie_over_one_another(full, tmp_path):
     other = run_folder(tmp_path / "other", rows(60))
-    found = dict(page._charts([full, other], load_all([full, other])))
+    found = dict(page.charts_of([full, other], load_all([full, other])))
     gap = found["Frank-Wolfe gap: upper estimate"]
-    assert {value["s"] for value in gap["data"]["values"]} == {"full", "other"}
+    assert {value["s"] for value in gap["datasets"]["points"]} == {"full", "other"}
     page.write([full, other], load_all([full, other]), tmp_path / "both.html")
     text = (tmp_path / "both.html").read_text()
     assert "<th>full</th><th>other</th>" in text
@@ -138,7 +138,7 @@ def test_a_long_log_is_thinned_and_its_means_are_kept(full, tmp_path, monkeypatc
     assert whole.drifts[:1] != [5000]  # of many the last
     page.write([long], load_all([long]), tmp_path / "long.html")
     assert (tmp_path / "long.html").stat().st_size < 2_000_000
-    monkeypatch.setattr(logs, "_WHOLE", 1 << 20)  # then lines here and there are read
+    monkeypatch.setattr(logs, "WHOLE", 1 << 20)  # then lines here and there are read
     some = load(long)
     assert 300 < len(some.n) <= 600
     assert (some.n[0], some.n[-1]) == (100, 2_000_000)
@@ -183,7 +183,7 @@ def test_the_largest_weights_of_a_run_by_their_names(tmp_path, monkeypatch, caps
     text = (tmp_path / "runs/a/report.html").read_text()
     assert "<script>alert" not in text
     chart = charts_in(text)[-1]
-    assert [value["s"] for value in chart["data"]["values"]] == [SCRIPT, "b"]
+    assert [value["s"] for value in chart["datasets"]["points"]] == [SCRIPT, "b"]
     svg = drawn(chart)
     assert svg.count('aria-roledescription="bar"') == 2
     assert "&lt;script&gt;" in svg
@@ -192,8 +192,8 @@ def test_the_largest_weights_of_a_run_by_their_names(tmp_path, monkeypatch, caps
 def test_a_matrix_is_drawn_with_neighbours_taken_together():
     matrix = np.diag(np.arange(-50.0, 51.0))
     chart = vega.heat_map(matrix, [str(i) for i in range(101)], 50.0)
-    assert len(chart["data"]["values"]) == 3600
-    assert max(value["v"] for value in chart["data"]["values"]) == 50.0
+    assert len(chart["datasets"]["points"]) == 3600
+    assert max(value["v"] for value in chart["datasets"]["points"]) == 50.0
     small = vega.heat_map(matrix[:3, :3], ["a", SCRIPT, "c"], 50.0)
     assert drawn(small).count('aria-roledescription="rect mark"') == 9
 

@@ -204,7 +204,13 @@ def _lines(path: Path) -> list[bytes]:
 
 def last_report(path: Path) -> dict[str, Any]:
     """The newest report of a log; empty where there is none."""
-    return next((msgspec.json.decode(line) for line in reversed(_lines(path)) if _n_of(line) is not None), {})
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - (1 << 18)))  # its end: a log may be long
+            lines = file.readlines()
+    except FileNotFoundError:
+        return {}
+    return next((msgspec.json.decode(line) for line in reversed(lines) if _n_of(line) is not None), {})
 
 
 def _n_of(line: bytes) -> int | None:

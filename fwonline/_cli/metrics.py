@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fwonline.stream.base import Rejected
 
-__all__ = ["RunMetrics", "serving", "url"]
+__all__ = ["Place", "RunMetrics", "refused", "serving", "url"]
 
 #: Where to listen: the address and the port.
 Place = tuple[str, int]
@@ -148,10 +148,10 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def url(place: Place) -> str:
-    """The address to give to Prometheus."""
+def url(place: Place, path: str = "metrics") -> str:
+    """The address to give to Prometheus, or to a browser."""
     address, port = place
-    return f"http://{f'[{address}]' if ':' in address else address}:{port}/metrics"
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}/{path}"
 
 
 @contextlib.contextmanager
@@ -174,7 +174,7 @@ def serving(place: Place, metrics: RunMetrics) -> Iterator[Place]:
     try:
         server, thread = start_http_server(place[1], place[0], registry)
     except OSError as error:
-        raise OSError(_refused(place, error)) from error
+        raise OSError(refused("metrics", place, error)) from error
     try:
         yield place[0], server.server_port
     finally:
@@ -183,15 +183,16 @@ def serving(place: Place, metrics: RunMetrics) -> Iterator[Place]:
         thread.join()
 
 
-def _refused(place: Place, error: OSError) -> str:
+def refused(what: str, place: Place, error: OSError) -> str:
+    """Why nothing can listen there, and what can be done."""
     address, port = place
     if error.errno == errno.EADDRINUSE:
         return (
-            f"metrics: port {port} of {address} is taken: another run or program listens there. Take another one "
-            "(--metrics-port, or port under [metrics]), or stop that program. Nothing was read or learned"
+            f"{what}: port {port} of {address} is taken: another run or program listens there. Take another port, or "
+            "stop that program. Nothing was read or learned"
         )
     if error.errno == errno.EACCES:
-        return f"metrics: port {port} needs the rights of the system: expected one from 1024 on"
+        return f"{what}: port {port} needs the rights of the system: expected one from 1024 on"
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return f"metrics: {address} is no address of this machine: expected 127.0.0.1, or 0.0.0.0 for all it has"
-    return f"metrics: cannot listen at {url(place)}: {error}"
+        return f"{what}: {address} is no address of this machine: expected 127.0.0.1, or 0.0.0.0 for all it has"
+    return f"{what}: cannot listen at {url(place)}: {error}"

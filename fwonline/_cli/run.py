@@ -41,6 +41,7 @@ class Options:
     allow_env: Sequence[str] = ()
     settings: Sequence[str] = ()
     metrics: tuple[str, int] | None = None
+    live: tuple[str, int] | None = None
 
     def words(self) -> list[str]:
         """The arguments that a run needs once more when it goes on."""
@@ -71,6 +72,10 @@ def run(path: Path, options: Options) -> int:
         for settings in combinations(choices(list(options.settings)))
     ]
     (settings, definition), *others = every
+    if others and options.live:
+        raise DefinitionError(
+            "--live shows one run: expected one value of each key with it; fwonline report shows several"
+        )
     if others:
         return _sweep(path, every, options)
     name = "-".join(filter(None, (definition.name, suffix(settings))))
@@ -109,17 +114,19 @@ def _run_alone(definition: StreamDefinition, folder: RunFolder, path: Path, opti
         if is_shared:
             group, own = folder, stack.enter_context(_worker_folder(folder, definition, options))
             asked, served = _metrics(stack, definition, options, nth=int(own.path.name.rpartition("-")[2]))
+            shown = _live(stack, own, options)
             first = f"{own.path}: {own.path.name} of the group"
         else:
             group, own = None, folder
             stack.enter_context(folder.locked())
             asked, served = _metrics(stack, definition, options)  # before anything of an earlier run is removed
+            shown = _live(stack, own, options)
             first = _prepare(folder, definition, options)
         if options.quiet:
             stack.enter_context(_warnings_as_lines(View(definition.name, limit).warn))
             return _run(definition, own, limit, asked, group)
         output = Output(sys.stdout)
-        for line in filter(None, (first, served)):
+        for line in filter(None, (first, served, shown)):
             output.write(line)
         with _view(definition.name, limit, output) as view:
             view.explains = options.explain
@@ -187,6 +194,15 @@ def _metrics(
     metrics = RunMetrics(definition.name)
     address, port = place
     return [metrics], f"metrics: {url(stack.enter_context(serving((address, port and port + nth - 1), metrics)))}"
+
+
+def _live(stack: contextlib.ExitStack, folder: RunFolder, options: Options) -> str:
+    """Serve the run's page, where that is asked for: a line that says where."""
+    if options.live is None:
+        return ""
+    from fwonline._cli.report.live import showing
+
+    return f"live: {stack.enter_context(showing(folder.path, options.live))}"
 
 
 def _run(

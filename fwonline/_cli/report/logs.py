@@ -17,14 +17,26 @@ from fwonline._cli import FolderError
 from fwonline._cli.compare import names_of
 from fwonline._cli.folder import RunFolder
 
-__all__ = ["Log", "load", "load_all"]
+__all__ = [
+    "WHOLE",
+    "Log",
+    "Row",
+    "drifts_of",
+    "here_and_there",
+    "load",
+    "load_all",
+    "log_of",
+    "one_a_sample",
+    "report_of",
+    "thinned",
+]
 
 # Shown on other axes, or for the log alone.
 _NO_CURVES = {
     *("time", "n", "n_predicted", "n_learned", "elapsed", "progress", "samples"),
     *("n_checkpoints", "checkpoint_seconds", "n_rebalances", "n_commits_refused", "drifts"),
 }
-_WHOLE = 1 << 25  # bytes of a log that is read as a whole; of a longer one some lines here and there
+WHOLE = 1 << 25  # bytes of a log that is read as a whole; of a longer one some lines here and there
 _LINES = 4000
 _LONGEST = 1 << 16  # bytes of a line
 _MOST = 600  # points of a curve
@@ -49,8 +61,6 @@ class Log:
         At which sample a value that is taken now and then was taken.
     drifts
         The samples at which drifts were found.
-    weights
-        Feature -> values, of the features that weighed most.
     """
 
     name: str
@@ -83,12 +93,17 @@ def load(path: Path) -> Log:
         print(f"warning: {folder.log}: {broken:,} broken lines were left out", file=sys.stderr, flush=True)
     if not read:
         raise FolderError(f"{folder.log}: no reports yet; let the run go on for a while")
-    rows = _thinned(_one_a_sample(read))
+    return log_of(path.resolve().name, one_a_sample(read), drifts_of(read))
+
+
+def log_of(name: str, reports: list[Row], drifts: list[int]) -> Log:
+    """Reports, one a sample, as columns."""
+    rows = thinned(reports)
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = {key: np.array([_float(row.get(key)) for row in rows]) for key in keys}
     shown = {key: values for key, values in columns.items() if _is_curve(key, values)}
     times = {key: values for key, values in columns.items() if key.endswith("_at")}
-    return Log(path.resolve().name, columns["n"], shown, times, _drifts(read))
+    return Log(name, columns["n"], shown, times, drifts)
 
 
 def load_all(runs: Sequence[Path]) -> list[Log]:
@@ -104,16 +119,16 @@ def _read(path: Path) -> tuple[list[Row], int]:
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            lines = file.readlines() if size <= _WHOLE else _here_and_there(file, size)
+            lines = file.readlines() if size <= WHOLE else here_and_there(file, size)
     except FileNotFoundError:
         return [], 0
     if lines and not lines[-1].endswith(b"\n"):  # the run is writing it, or was killed then
         lines.pop()
-    rows = [row for line in lines if (row := _report(line)) is not None]
+    rows = [row for line in lines if (row := report_of(line)) is not None]
     return rows, len(lines) - len(rows)
 
 
-def _here_and_there(file: Any, size: int) -> list[bytes]:
+def here_and_there(file: Any, size: int) -> list[bytes]:
     """The first lines, those at places as far from one another, and the last ones."""
     lines = file.readlines(1 << 17)
     for place in np.linspace(file.tell(), size - (1 << 17), _LINES).astype(np.int64).tolist():
@@ -125,7 +140,7 @@ def _here_and_there(file: Any, size: int) -> list[bytes]:
     return [*lines, *file.readlines()]
 
 
-def _report(line: bytes) -> Row | None:
+def report_of(line: bytes) -> Row | None:
     """The report that a line is, with what it holds by part as columns of their own."""
     try:
         row = msgspec.json.decode(line)
@@ -140,7 +155,7 @@ def _report(line: bytes) -> Row | None:
     return row
 
 
-def _one_a_sample(rows: list[Row]) -> list[Row]:
+def one_a_sample(rows: list[Row]) -> list[Row]:
     """Of two reports at one sample the later, which is the last of a run, with the rate and loss of the earlier."""
     kept: list[Row] = []
     for row in rows:
@@ -152,7 +167,7 @@ def _one_a_sample(rows: list[Row]) -> list[Row]:
     return kept
 
 
-def _thinned(rows: list[Row]) -> list[Row]:
+def thinned(rows: list[Row]) -> list[Row]:
     """At most so many of the reports; those that are left have the rate and loss since the one before them.
 
     Half lie evenly, half in even ratios, so that the beginning is seen as well. What checkpoints took is added.
@@ -192,7 +207,7 @@ def _means(rows: list[Row], before: Row) -> Row:
     return found
 
 
-def _drifts(rows: list[Row]) -> list[int]:
+def drifts_of(rows: list[Row]) -> list[int]:
     """Where the monitor Drift found one; of several between two reports the last."""
     found, known = [], 0.0
     for row in rows:

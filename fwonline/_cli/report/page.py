@@ -21,7 +21,7 @@ from fwonline.datasets import BlockCovariance
 from fwonline.definition import read_definition
 from fwonline.exceptions import FWOnlineError
 
-__all__ = ["write"]
+__all__ = ["HOW", "charts_of", "curves_of", "facts", "libraries", "whole", "write"]
 
 _FEW = 4  # runs whose models are shown
 _WEIGHTS = 25
@@ -54,6 +54,7 @@ details { margin-top: 1.2rem } pre { overflow-x: auto; font-size: 13px }
 #vg-tooltip-element { color: #1b1b1b }
 """
 
+HOW = "Point at a curve for its values, click a name below one to see it alone; shift and wheel, or drag, zooms."
 # All that is not the libraries' own: draw each chart in its place, tell where one cannot be drawn.
 _GLUE = """
 const charts = JSON.parse(document.getElementById("charts").textContent);
@@ -71,14 +72,8 @@ def write(runs: Sequence[Path], logs: Sequence[Log], output: Path) -> None:
 
     Raises ImportError when vl-convert is not installed.
     """
-    import vl_convert
-
-    titles, charts = [], []
-    for title, chart in _charts(runs, logs):
-        titles.append(title)
-        charts.append(chart)
-    # (its annotations ask for what its documentation makes optional)
-    script = vl_convert.javascript_bundle().replace("</script", "<\\/script")  # type: ignore[call-arg]
+    titles, charts = zip(*charts_of(runs, logs), strict=True)
+    script = libraries()
     names = [log.name for log in logs]
     title = " and ".join(names) if len(names) <= 2 else f"{len(names)} runs"
     figures = "\n".join(
@@ -87,29 +82,51 @@ def write(runs: Sequence[Path], logs: Sequence[Log], output: Path) -> None:
     )
     # JSON inside a script ends at "</script", and a comment may begin in it: no "<" is left
     data = json.dumps(charts, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    with replacing(output) as file:
-        file.write(f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>{_text(title)}</title><style>{_STYLE}</style></head><body>
-<h1>{_text(title)}</h1>
-<p>Point at a curve for its values, click a name below one to see it alone; shift and wheel, or drag, zooms.</p>
+    body = f"""<p>{HOW}</p>
 {"".join(_failures(runs))}
-<div class="wide">{_table(runs, names)}</div>
+<div class="wide">{facts(runs, names)}</div>
 <noscript><p>The charts need JavaScript, which stands in this file.</p></noscript>
 <main>
 {figures}
 </main>
 {"".join(_definitions(runs, names))}
-<script type="application/json" id="charts">{data}</script>
+<script type="application/json" id="charts">{data}</script>"""
+    with replacing(output) as file:
+        file.write(whole(title, body, script, _GLUE, _POLICY))
+
+
+def libraries() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script. Raises ImportError when vl-convert is not installed."""
+    import vl_convert
+
+    # its annotations ask for what its documentation makes optional
+    return vl_convert.javascript_bundle().replace("</script", "<\\/script")  # type: ignore[call-arg]
+
+
+def whole(title: str, body: str, script: str, glue: str, policy: str) -> str:
+    """A page."""
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{_text(title)}</title><style>{_STYLE}</style></head><body>
+<h1>{_text(title)}</h1>
+{body}
 <script>{script}</script>
-<script>{_GLUE}</script>
+<script>{glue}</script>
 </body></html>
-""")
+"""
 
 
-def _charts(runs: Sequence[Path], logs: Sequence[Log]) -> Iterator[tuple[str, vega.Chart]]:
+def charts_of(runs: Sequence[Path], logs: Sequence[Log]) -> Iterator[tuple[str, vega.Chart]]:
     """Titles and charts: the curves of all runs over one another, then what each has learned."""
+    yield from curves_of(runs, logs)
+    for path, log in list(zip(runs, logs, strict=True))[:_FEW]:
+        for title, chart in _model(path):
+            yield title + (f": {log.name}" if len(logs) > 1 else ""), chart
+
+
+def curves_of(runs: Sequence[Path], logs: Sequence[Log]) -> Iterator[tuple[str, vega.Chart]]:
+    """Titles and charts of the curves of all runs, over one another."""
     panels = panels_of(logs)
     n_curves = sum(len(list(lines(panel.keys))) for panel in panels) * len(logs)
     slope = _slope(runs[0])
@@ -118,9 +135,6 @@ def _charts(runs: Sequence[Path], logs: Sequence[Log]) -> Iterator[tuple[str, ve
         if panel.slope:
             title += f" (dashed: slope {slope:g})"
         yield title, chart
-    for path, log in list(zip(runs, logs, strict=True))[:_FEW]:
-        for title, chart in _model(path):
-            yield title + (f": {log.name}" if len(logs) > 1 else ""), chart
 
 
 def _slope(run: Path) -> float:
@@ -203,7 +217,8 @@ def _failures(runs: Sequence[Path]) -> Iterator[str]:
             yield f'<p class="failed">{_text(f"{run.name} failed: {error}")}</p>'
 
 
-def _table(runs: Sequence[Path], names: Sequence[str]) -> str:
+def facts(runs: Sequence[Path], names: Sequence[str]) -> str:
+    """How runs stand, and in what their definitions differ, as HTML."""
     rows = rows_of([RunFolder(run) for run in runs])
     if len(runs) == 1:
         cells = (f"<div><dt>{_text(label)}</dt><dd>{_text(values[0])}</dd></div>" for label, values in rows.items())

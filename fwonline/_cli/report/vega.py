@@ -34,13 +34,11 @@ def chart(panel: Panel, logs: Sequence[Log], n_curves: int, slope: float) -> tup
     for label, log, low, high in _curves(panel, logs):
         order.append(label)
         values += _points(label, *log.curve(low, high), most, positive=panel.slope or panel.log_scale)
-    has_bands = any("l" in value for value in values)
-    is_log = (panel.log_scale or panel.slope) and bool(values)
+    has_bands, is_log = any("l" in value for value in values), (panel.log_scale or panel.slope) and bool(values)
     y: dict[str, Any] = {"field": "v", "type": "quantitative", "title": None, "scale": {"zero": False}}
     title = panel.title
     if is_log:
-        y["scale"] = {"type": "log"}
-        y["axis"] = {"format": ".0e", "tickCount": 5}
+        y |= {"scale": {"type": "log"}, "axis": {"format": ".0e", "tickCount": 5}}
     elif panel.from_zero:
         title, top = scale_of(panel, max((value["v"] for value in values), default=0.0))
         y["scale"] = {"domain": [0.0, 1.05 * top], "nice": False}
@@ -81,17 +79,26 @@ def chart(panel: Panel, logs: Sequence[Log], n_curves: int, slope: float) -> tup
             {"mark": area, "encoding": {**both, "y2": {"field": "l"}}},
             {"mark": edge, "encoding": {**both, "y": {**y, **lower}}},
         ]
+    found = _frame(values)
     if panel.slope and is_log:
-        layers.append(_slope(values, slope, x, y))
+        found["datasets"]["slope"] = _slope(values, slope)
+        dashed = {"type": "line", "strokeDash": [6, 4], "color": "#808080", "clip": True}
+        layers.append({"data": {"name": "slope"}, "mark": dashed, "encoding": {"x": x, "y": y}})
     if panel.has_drifts and len(logs) == 1 and logs[0].drifts:
-        layers.append(_drifts(logs[0].drifts, x))
-    return title, {**_frame(values), "layer": layers}
+        found["datasets"]["drifts"] = [{"n": n} for n in logs[0].drifts]
+        layers.append(_drifts(x))
+    return title, {**found, "layer": layers}
 
 
 def _frame(values: list[dict[str, Any]], height: int = 210) -> Chart:
     schema = "https://vega.github.io/schema/vega-lite/v5.json"
     size = {"width": "container", "height": height, "background": "transparent"}
-    return {"$schema": schema, **size, "data": {"values": values}, "config": _CONFIG}
+    return {"$schema": schema, **size, **_named(values), "config": _CONFIG}
+
+
+def _named(values: list[dict[str, Any]]) -> Chart:
+    """The data by a name, under which a page that is shown may get others."""
+    return {"data": {"name": "points"}, "datasets": {"points": values}}
 
 
 def _curves(panel: Panel, logs: Sequence[Log]) -> Iterable[tuple[str, Log, str, str]]:
@@ -151,19 +158,17 @@ def _tooltip(has_bands: bool) -> list[dict[str, Any]]:
     return [*told, {"field": "l", "type": "quantitative", "title": "at least", "format": ".5~g"}] if has_bands else told
 
 
-def _slope(values: list[dict[str, Any]], slope: float, x: dict[str, Any], y: dict[str, Any]) -> Chart:
-    """A dashed line of the slope that theory gives, through the middle of the last curve's end."""
+def _slope(values: list[dict[str, Any]], slope: float) -> list[dict[str, Any]]:
+    """The ends of a line of the slope that theory gives, a little above the end of the last curve."""
     last = values[-1]
     first = min(value["n"] for value in values)
-    ends = [{"n": n, "v": _rounded(1.5 * last["v"] * (n / last["n"]) ** slope)} for n in (first, last["n"])]
-    mark = {"type": "line", "strokeDash": [6, 4], "color": "#808080", "clip": True}
-    return {"data": {"values": ends}, "mark": mark, "encoding": {"x": x, "y": y}}
+    return [{"n": n, "v": _rounded(1.5 * last["v"] * (n / last["n"]) ** slope)} for n in (first, last["n"])]
 
 
-def _drifts(found: list[int], x: dict[str, Any]) -> Chart:
+def _drifts(x: dict[str, Any]) -> Chart:
     told = [{"field": "n", "type": "quantitative", "title": "drift found at", "format": ","}]
     mark = {"type": "rule", "strokeDash": [3, 3], "color": "#808080", "strokeWidth": 1.4, "clip": True}
-    return {"data": {"values": [{"n": n} for n in found]}, "mark": mark, "encoding": {"x": x, "tooltip": told}}
+    return {"data": {"name": "drifts"}, "mark": mark, "encoding": {"x": x, "tooltip": told}}
 
 
 def bars(weights: Sequence[tuple[str, float]]) -> Chart:
