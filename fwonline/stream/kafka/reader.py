@@ -12,6 +12,7 @@ import msgspec
 from fwonline._install import how_to_install
 from fwonline.exceptions import SourceError
 from fwonline.stream.base import Rejected, Sample
+from fwonline.stream.kafka.batch import Batch, as_text
 from fwonline.stream.kafka.client import Client, Failures
 from fwonline.stream.kafka.compat import errors, kafka_python, patch_consumer
 from fwonline.stream.kafka.identity import TopicIdentity, messages_at, partition_name
@@ -85,6 +86,7 @@ class KafkaReader:
         self._ends: dict[Any, int] = {}
         self._stops: dict[Any, int] | None = None
         self._last_record: Any = None
+        self._batch: Batch | None = None  # that is being read
         self._identity = TopicIdentity(self.gaps, self._remedy)
         self._confirmed = -math.inf  # when the topics' ids were checked
         self._consumer: Any = None
@@ -103,19 +105,34 @@ class KafkaReader:
         offsets, item = self._offsets, self._item
         stop = math.inf if self._stops is None else self._stops.get(tp, math.inf)
         self._identity.begin_batch(tp, records)
-        for record in records:
+        batch = self._batch = Batch(tp, records)
+        while batch.at < len(records):
+            record = records[batch.at]
             offset = record.offset
             if self._closed or offset >= stop:
                 return
             if offset != offsets[tp]:
                 self._check_offset(tp, offset)
+            batch.at += 1
             offsets[tp] = offset + 1
             if record.value is None:
                 self.n_tombstones += 1
             else:
                 self._last_record = record
                 yield item(record)
+                if batch.block is not None:
+                    self._end_block()
         self._identity.end_batch(tp, records)
+
+    def _count_taken(self) -> None:
+        """Let `_offsets` be those behind the last message that was taken from a block."""
+        if (batch := self._batch) is not None and batch.block is not None and batch.block.taken:
+            self._offsets[batch.tp] = batch.behind
+
+    def _end_block(self) -> bool:
+        """Go on behind the last message that was taken; return whether it is not the block's last one."""
+        self._count_taken()
+        return self._batch is not None and self._batch.end_block()
 
     def raw(self, origin: str) -> bytes | None:
         record = self._last_record
@@ -124,7 +141,7 @@ class KafkaReader:
     def _item(self, record: Any) -> Sample | Rejected:
         origin = f"{record.topic}[{record.partition}]@{record.offset}"
         headers = tuple(record.headers) if record.headers else ()
-        key = None if record.key is None else _as_text(record.key)
+        key = None if record.key is None else as_text(record.key)
         try:
             fields = self._decode(record.value, headers)
         except Exception as error:  # a user's function may raise anything, and one message must not end the stream
@@ -150,6 +167,7 @@ class KafkaReader:
     def progress(self) -> float | None:
         if self._stops is None or not self._offsets:
             return None
+        self._count_taken()
         total = read = 0
         for tp, offset in self._offsets.items():
             stop = self._stops.get(tp, offset)
@@ -297,13 +315,6 @@ _FORMATS: dict[str, tuple[str, Callable[[bytes, tuple], dict]]] = {
     "json": ("a JSON object", lambda value, headers: _json_fields(value)),
     "msgpack": ("a MessagePack map", lambda value, headers: _msgpack_fields(value)),
 }
-
-
-def _as_text(key: bytes) -> str | bytes:
-    try:
-        return key.decode()
-    except UnicodeDecodeError:
-        return key
 
 
 def one_of(parameter: str, value: str, *known: str) -> str:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time as clock
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from fwonline.exceptions import SourceError
+from fwonline.stream.ahead import FEWEST, Parsed
 from fwonline.stream.base import Rejected, Sample, Source
 from fwonline.stream.kafka.compat import errors
 from fwonline.stream.kafka.reader import POLL, RECONNECT, Closed, KafkaReader, ReaderOptions, one_of
 from fwonline.stream.records import RecordLayout, listed
 
+if TYPE_CHECKING:
+    from fwonline.stream.block import Block
+
 __all__ = ["KafkaSource"]
+
+# So many batches in a row of few rows, and messages are read one by one from then on.
+_OTHERS = 16
 
 
 class KafkaSource(KafkaReader, Source):
@@ -139,6 +147,9 @@ class KafkaSource(KafkaReader, Source):
         self._items: Iterator[Sample | Rejected | None] | None = None
         self._in_use = False  # the consumer is at work, in this thread below us or in another
         self._maintained = 0.0
+        self.decode = decode
+        self._parse: Callable[[bytes], Parsed] | None = None  # of messages that look like an earlier one
+        self._n_others = 0  # batches in a row that hold few rows
 
     def __iter__(self) -> Iterator[Sample | Rejected | None]:
         if self._items is None:
@@ -146,7 +157,47 @@ class KafkaSource(KafkaReader, Source):
         return self._items
 
     @property
+    def has_blocks(self) -> bool:
+        """Whether messages without headers, JSON objects of numbers, come in blocks, those of a poll together."""
+        layout = self.layout
+        return self.decode in (None, "json") and layout.target is not None and layout.key is layout.time is None
+
+    def blocks(self, most: int = 4096) -> Iterator[Block | Sample | Rejected | None]:
+        items = iter(self)
+        if not self.has_blocks:
+            yield from items
+            return
+        for item in items:
+            yield item
+            while (block := self._next_block(most)) is not None:
+                yield block
+
+    def _next_block(self, most: int) -> Block | None:
+        """Return messages that are rows of numbers; None where the next one is to be read alone, or there is none."""
+        are_left, batch = self._end_block(), self._batch
+        if are_left or self._closed or batch is None or batch.at == len(batch.records):
+            return None
+        if not batch.is_parsed:
+            if len(batch.records) - batch.at < FEWEST or self._n_others == _OTHERS:
+                return None
+            stop = math.inf if self._stops is None else self._stops.get(batch.tp, math.inf)
+            try:
+                if self._parse is None:
+                    from fwonline.stream.jsonrows import ObjectRows
+
+                    self._parse = ObjectRows(msgspec.json.decode(self._last_record.value), self.layout)
+                share = batch.parse(self._parse, has_gaps=self.gaps == "allow", stop=stop)
+            except (ValueError, AttributeError):  # a message that is no such object
+                share = 0.0
+            if share < 0.5:
+                self._parse, self._n_others = None, self._n_others + 1
+            else:
+                self._n_others = 0
+        return batch.cut(most) if batch.is_parsed else None
+
+    @property
     def position(self) -> dict[str, dict[str, int]]:
+        self._count_taken()
         position: dict[str, dict[str, int]] = {}
         for (topic, partition), offset in sorted(self._offsets.items()):
             position.setdefault(topic, {})[str(partition)] = offset
@@ -175,6 +226,7 @@ class KafkaSource(KafkaReader, Source):
     @property
     def identity(self) -> dict[str, Any]:
         self._confirm_identity()
+        self._count_taken()
         return self._identity.state(self._offsets)
 
     def expect_identity(self, identity: Any) -> None:
@@ -304,6 +356,7 @@ class KafkaSource(KafkaReader, Source):
         consumer, self._consumer = self._consumer, None
         if consumer is None:
             return
+        self._count_taken()
         if self.group is not None and self._failures.count == 0:
             with contextlib.suppress(errors.KafkaError):  # dashboards will show the lag of a few seconds ago
                 consumer.commit(self._group_offsets(), timeout_ms=1000)
