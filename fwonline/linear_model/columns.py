@@ -60,7 +60,7 @@ class NamedRows:
 
     def answering(self, answers: int, asked: Floats | None) -> typing.Self:
         """Let kernels say what they predict, with other values where these are given."""
-        self.rows = self.rows.played(max(answers, asked is not None), asked)
+        self.rows = self.rows.played(max(answers, int(asked is not None and asked.size > 0)), asked)
         return self
 
     def bring(self, row: int) -> NDArray[np.int64] | None:

@@ -70,14 +70,14 @@ class Playing:
 
     @property
     def play_reason(self) -> str | None:
-        """Why :meth:`play_block` has no compiled loop for this model as it stands; None where it has one."""
+        """Why this model, as it stands, plays samples and no blocks; None where it plays blocks."""
         run = self._run
         if self.max_names is not None:
             return f"max_names={self.max_names}: which features make room is settled sample by sample"
         if not isinstance(run, Run):
             return f"{run.optimizer} takes its steps in Python, sample by sample"
         if run.native.calls_python:
-            return f"the steps of {run.optimizer} ask Python objects: the set, the loss or the schedule"
+            return f"the steps of {run.optimizer} ask a Python object: the set, the loss or the schedule"
         return None
 
     @property
@@ -119,6 +119,12 @@ class Playing:
             For a model that :attr:`play_reason` speaks of; where shapes do not fit, or a class is not known yet whose
             probability is asked for. Nothing has been learned then.
         """
+        return self._play_block(X, y, names, probabilities=probabilities)
+
+    def _play_block(
+        self, X: typing.Any, y: NDArray, names: Sequence | None, *, probabilities: bool, asked: Floats | None = None
+    ) -> tuple[NDArray[typing.Any] | Probabilities, Exception | None]:
+        """The same; where ``asked`` is given, each row is predicted with these values in the place of its own."""
         if (reason := self.play_reason) is not None:
             raise ValueError(f"this model plays samples, not blocks: {reason}")
         labels, before = np.asarray(y), self._classes
@@ -130,7 +136,7 @@ class Playing:
             self._classes = before
             if after != known:
                 raise ValueError(f"probabilities of {after} were asked for, but the model knows {known} so far")
-        raw, error = self._play_matrix(X, labels, columns)
+        raw, error = self._play_matrix(X, labels, columns, asked)
         if probabilities:
             return self._shares(raw, self.classes), error
         return self._by_classes(raw, labels, before), error

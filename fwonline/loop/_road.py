@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwonline._compiled import compiled
 from fwonline._pipeline import final_estimator
 from fwonline._protocols import SupportsPlayBlock
 from fwonline.loop._learner import Learner
@@ -24,26 +25,27 @@ def take_road(source: Source, learner: Learner, *, blocks: bool) -> Road:
         return Road(False, f"{type(source).__name__} yields these rows so")
     if not blocks:
         return Road(False, "blocks = false")
-    why = _obstacle(learner.model)
+    player = compiled(learner.model)
+    why = _obstacle(learner.model, player)
     for monitor in learner.monitors:
         if why is None and not _takes_many(monitor):
             why = f"the monitor {type(monitor).__name__} looks at each sample"
     if why is not None:
         return Road(False, why, is_slower=True)
-    learner.player = learner.model
+    learner.player = player
     return Road(True)
 
 
-def _obstacle(model: Any) -> str | None:
-    """Why a model plays no blocks just as it plays samples; None where it does."""
-    if not isinstance(model, SupportsPlayBlock):
+def _obstacle(model: Any, player: SupportsPlayBlock | None) -> str | None:
+    """Why nothing plays blocks just as a model plays samples; None where its player does."""
+    if player is None:
         return f"{type(final_estimator(model)).__name__} learns samples one by one"
-    for cls in type(model).__mro__:
+    for cls in type(player).__mro__:
         if "play_block" in vars(cls) or cls.__module__.startswith("fwonline."):
             break
         if redefined := _OF_SAMPLES & vars(cls).keys():
             return f"{cls.__name__} has a {min(redefined)} of its own, which no block goes through"
-    return model.play_reason
+    return player.play_reason
 
 
 def _takes_many(monitor: Any) -> bool:

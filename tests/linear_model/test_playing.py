@@ -8,37 +8,13 @@ import pytest
 from river import optim as river_optim
 from scipy import sparse
 from support.catalogue import OPTIMIZERS, PAIRS, SETS, regression, state_of
+from support.played import BLOCKS, bits, samples_of, words
 
 from fwonline import optim, sets
 from fwonline._protocols import SupportsPlayBlock
 from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
-
-BLOCKS = (0, 1, 40, 41, 103, 160)
-
-
-def words(n, columns, seed=0):
-    """Sparse rows whose names keep coming, in any order within a row, zeros among the values."""
-    rng = np.random.default_rng(seed)
-    rows = [rng.permutation(np.unique((columns * rng.random(6) ** 3).astype(np.int32))) for _ in range(n)]
-    indptr = np.cumsum([0, *map(len, rows)])
-    values = np.round(rng.normal(size=indptr[-1]), 1)
-    X = sparse.csr_array((values, np.concatenate(rows), indptr), shape=(n, columns))
-    return X, np.asarray(X.sum(axis=1)).ravel()
-
-
-def samples_of(X, names):
-    if not sparse.issparse(X):
-        return [dict(zip(names, row, strict=True)) for row in X.tolist()]
-    return [
-        {names[j]: v for j, v in zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True)}
-        for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
-    ]
-
-
-def exact(values):
-    return np.asarray(values, dtype=np.float64).tobytes()
 
 
 def compare(make, X, y, names=None, singly=()):
@@ -60,11 +36,11 @@ def compare(make, X, y, names=None, singly=()):
         assert error is None
         got += answers.tolist()
         played = many.last_samples
-        assert exact(played.predictions) == exact(predictions[first:last])
+        assert bits(played.predictions) == bits(predictions[first:last])
         assert played.n_features.tolist() == known[first:last]
         assert (played.gaps is None) != one.gap_is_kept
-        assert played.gaps is None or exact(played.gaps) == exact(gaps[first:last])
-        assert exact(many.last_sample.values) == exact(played.values[played.indptr[-2] :])
+        assert played.gaps is None or bits(played.gaps) == bits(gaps[first:last])
+        assert bits(many.last_sample.values) == bits(played.values[played.indptr[-2] :])
     assert [repr(answer) for answer in got] == [repr(answer) for answer in expected]
     assert codec.dumps(many) == codec.dumps(one)
     assert state_of(many) == state_of(one)
@@ -177,14 +153,14 @@ def test_a_refused_row_ends_the_block(optimizer, what, is_sparse):
     with pytest.raises(SampleError) as refused:
         one.play_one(samples[row], y[row].item())
     answers, error = many.play_block(X, y)
-    assert exact(answers) == exact(expected)
+    assert bits(answers) == bits(expected)
     assert isinstance(error, SampleError)
     assert str(error) == str(refused.value)
     assert codec.dumps(many) == codec.dumps(one)
     with pytest.raises(SampleError, match="row 0"):
         many.play_arrays(X[row:], y[row:])
     rest = [one.play_one(x, label) for x, label in zip(samples[row + 1 :], y[row + 1 :].tolist(), strict=True)]
-    assert exact(many.play_arrays(X[row + 1 :], y[row + 1 :])) == exact(rest)
+    assert bits(many.play_arrays(X[row + 1 :], y[row + 1 :])) == bits(rest)
     assert codec.dumps(many) == codec.dumps(one)
 
 
@@ -204,7 +180,7 @@ def test_frames_play_by_their_columns():
     one, many = (FWRegressor(sets.L1Ball(5.0), optim.OneSampleFW(), seed=1) for _ in range(2))
     frame = pandas.DataFrame(X, columns=list("hgfedcba"))
     expected = [one.play_one(x, label) for x, label in zip(frame.to_dict("records"), y.tolist(), strict=True)]
-    assert exact(many.play_arrays(frame, y)) == exact(expected)
+    assert bits(many.play_arrays(frame, y)) == bits(expected)
     assert state_of(one) == state_of(many)
 
 
@@ -220,7 +196,7 @@ class OwnSquared(river_optim.losses.Squared):
     [
         (lambda: FWRegressor(max_names=5, seed=1), "max_names"),
         (lambda: FWRegressor(sets.L1Ball(1.0), optim.SVRF(), seed=1), "in Python"),
-        (lambda: FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), OwnSquared(), seed=1), "Python objects"),
+        (lambda: FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), OwnSquared(), seed=1), "a Python object"),
     ],
 )
 def test_others_play_row_by_row(make, why):
@@ -231,7 +207,7 @@ def test_others_play_row_by_row(make, why):
     with pytest.raises(ValueError, match=why):
         many.play_block(X, y)
     expected = [one.play_one(x, label) for x, label in zip(samples_of(X, range(8)), y.tolist(), strict=True)]
-    assert exact(many.play_arrays(X, y)) == exact(expected)
+    assert bits(many.play_arrays(X, y)) == bits(expected)
     assert state_of(one) == state_of(many)
 
 
@@ -242,7 +218,7 @@ def test_means_of_a_loss():
         FWRegressor(sets.L1Ball(1.0), optim.OneSampleFW(), river_optim.losses.Poisson(), seed=1) for _ in range(2)
     )
     expected = [one.play_one(x, label) for x, label in zip(samples_of(X, range(8)), y.tolist(), strict=True)]
-    assert exact(many.play_arrays(X, y)) == exact(expected)
+    assert bits(many.play_arrays(X, y)) == bits(expected)
 
 
 def test_the_watch_on_a_set_that_is_too_large_sees_the_same():

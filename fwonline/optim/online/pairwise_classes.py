@@ -8,7 +8,7 @@ import numpy as np
 
 from fwonline._kernels import classes, memory
 from fwonline._kernels.entry import opened
-from fwonline._kernels.layout import BAD_VALUE, LARGEST, NEED_POOL, OK, TOO_LARGE, inner, jit, part
+from fwonline._kernels.layout import BAD_VALUE, LARGEST, NEED_POOL, OK, inner, jit, part
 from fwonline._kernels.state import Look, Row
 from fwonline.optim.online.stochastic_pairwise import draw, looks, slot_of
 
@@ -16,33 +16,35 @@ __all__ = ["forget", "iterate", "learn"]
 
 
 @part
-def receive(run, x, at, target):
-    """The newest sample is written into the pool, sorted, and its classes are scored."""
+def place(run, x, at):
+    """A sample is written into the pool, sorted, and its classes are scored."""
     mem, own, s = run.mem, run.own, run.state[0]
     stop = at + x.stop - x.start
     for k in range(x.start, x.stop):
         mem.idx[at + k - x.start] = x.idx[k]
         mem.val[at + k - x.start] = x.val[k]
     classes.sort_row(mem.idx, mem.val, at, stop)
-    s.classes = max(s.classes, target + 1)
     row = Row(mem.idx, mem.val, at, stop)
     classes.score(own, s, row, own.scratch[classes.SHOWN, : s.classes])
+    return row
+
+
+@part
+def receive(run, x, at, target):
+    """The newest sample is written into the pool, and its classes are scored."""
+    own, s = run.own, run.state[0]
+    s.classes = max(s.classes, target + 1)
+    row = place(run, x, at)
     for c in range(s.classes):
         own.scratch[classes.Z, c] = own.scratch[classes.SHOWN, c]
     return row
 
 
 @inner
-def answer(run, rows, i):
-    """What the model answers to row i, by values that it does not learn from (sorted); whether all are numbers."""
-    own, s = run.own, run.state[0]
-    x = Row(rows.idx, rows.asked, rows.indptr[i], rows.indptr[i + 1])
-    classes.score(own, s, x, own.scratch[classes.SHOWN, : s.classes])
-    good = True
-    for c in range(rows.shown.shape[1]):
-        good &= abs(own.scratch[classes.SHOWN, c]) < np.inf
+def answer(run, rows, i, at):
+    """What the model answers to row i, by values that it does not learn from."""
+    place(run, Row(rows.idx, rows.asked, rows.indptr[i], rows.indptr[i + 1]), at)
     show(run, rows, i)
-    return good
 
 
 @part
@@ -113,8 +115,8 @@ def learn(bound, bound_rows, first, last):
         if at < 0:
             return NEED_POOL
         target = np.int64(rows.y[i])
-        if rows.asked.size > 0 and not answer(run, rows, i):
-            return TOO_LARGE
+        if rows.asked.size > 0:
+            answer(run, rows, i, at)
         row = receive(run, x, at, target)
         if rows.asked.size == 0 and rows.noted.size > 0:
             show(run, rows, i)
