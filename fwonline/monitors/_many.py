@@ -12,89 +12,19 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fwonline._protocols import Probabilities
 from fwonline.monitors import _running
+from fwonline.monitors._labels import TWO, BySample, Labels, add, add_samples, coded, count, has_cell
 
-__all__ = ["BySample", "Labels", "Told", "plan"]
+__all__ = ["BySample", "Told", "plan"]
 
-_FEW = 16  # labels, which are told apart by one comparison each
-_CELLS = 64  # of a confusion matrix, which are counted in a table
+_MATRIX = "river.metrics.confusion.ConfusionMatrix"
 _TINY = 1e-15  # by which river keeps probabilities from 0 and 1
-
-
-class BySample(Exception):
-    """These samples are to be taken one by one."""
-
-
-class Labels(NamedTuple):
-    """Labels as whole numbers."""
-
-    codes: NDArray[np.integer]
-    names: list[Any]  # the label of each code
-    values: NDArray[Any] | None = None  # the labels themselves; equal ones may differ in their type, as 1 and True do
-
-    def at(self, i: int) -> Any:
-        return self.names[self.codes[i]] if self.values is None else self.values[i : i + 1].tolist()[0]
-
-    def first(self, n: int) -> Labels:
-        return Labels(self.codes[:n], self.names, self.values)
-
-
-_TWO = [False, True]
-
-
-def coded(values: NDArray[Any]) -> Labels:
-    """Number the labels of an array in the order in which they come; of whole numbers and booleans, in their own."""
-    if values.dtype == np.bool_:
-        return Labels(values.view(np.uint8), _TWO)
-    if values.dtype.kind in "iu":
-        low, high = int(values.min()), int(values.max())
-        if high - low < _FEW:
-            return Labels(values - low, list(range(low, high + 1)))
-    if values.dtype.kind == "O":
-        return _coded_objects(values)
-    if values.dtype.kind not in "iuf" or np.isnan(values).any():
-        raise BySample  # every NaN is a label of its own
-    found = _few(values)
-    if found is None:
-        _, firsts, codes = np.unique(values, return_index=True, return_inverse=True)
-        return Labels(codes, values[firsts].tolist(), values)
-    return Labels(found[0], values[found[1]].tolist(), values)
-
-
-def _few(values: NDArray[Any]) -> tuple[NDArray[np.intp], list[int]] | None:
-    """Number equal values, and say where each comes first; None where there are many."""
-    codes, firsts = np.zeros(len(values), np.intp), [0]
-    rest = np.flatnonzero(values != values[0])
-    while rest.size:
-        if len(firsts) == _FEW:
-            return None
-        codes[rest] = len(firsts)
-        firsts.append(int(rest[0]))
-        rest = rest[values[rest] != values[rest[0]]]
-    return codes, firsts
-
-
-def _coded_objects(values: NDArray[Any]) -> Labels:
-    try:
-        # A label is mostly one object, which comes again and again: addresses are quicker to compare than texts. And
-        # two texts are compared sooner than looked up.
-        found = _few(np.frombuffer(np.ascontiguousarray(values), np.intp))
-        if found is None and len(set(values[:_CELLS].tolist())) <= 3:
-            found = _few(values)
-        names = values.tolist() if found is None else values[found[1]].tolist()
-        numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    except (TypeError, ValueError):  # what cannot be hashed, or compared
-        raise BySample from None
-    if None in numbers or any(name != name for name in numbers):  # noqa: PLR0124  (NaN is not)
-        raise BySample
-    codes = np.fromiter(map(numbers.__getitem__, names), np.intp, len(names))
-    return Labels(codes if found is None else codes[found[0]], list(numbers), values)
 
 
 class Told:
@@ -293,15 +223,45 @@ def _binary_form(metric: Any, told: Told, window: _Window) -> _Form:
 
 def _roc_form(metric: Any, told: Told, window: _Window) -> _Form:
     scores, truth = told.scores, _two(told.truth)
-    return _counted(
-        [(cm, truth, _two(scores > t), t) for t, cm in zip(metric.thresholds, metric.cms, strict=True)],
-        window,
-        told.score_pairs,
+    cells = [] if window.entries is not None else _roc_cells(metric, scores, truth.codes)
+    if not cells:
+        parts = [(cm, truth, _two(scores > t), t) for t, cm in zip(metric.thresholds, metric.cms, strict=True)]
+        return _counted(parts, window, told.score_pairs)
+
+    def changes() -> None:
+        for cm, true, guess, n in cells:
+            add(cm, true, guess, n)
+        for cm in metric.cms:
+            add_samples(cm, len(scores))
+
+    return changes, told.score_pairs
+
+
+def _roc_cells(
+    metric: Any, scores: NDArray[np.float64], truth: NDArray[np.integer]
+) -> list[tuple[Any, bool, bool, int]]:
+    """What is added to each matrix, from one table: scores between the same thresholds are one to all of them.
+
+    None where there is a new key, whose place depends on the order of the samples.
+    """
+    matrices, width = metric.cms, len(metric.cms) + 1
+    is_plain = all(_place(cm, "update") == _MATRIX for cm in matrices) and metric.thresholds == sorted(
+        metric.thresholds
     )
+    if not is_plain or np.isnan(scores).any():
+        return []
+    places = np.searchsorted(metric.thresholds, scores) + width * truth.astype(np.intp)
+    below = np.bincount(places, minlength=2 * width).reshape(2, width).cumsum(axis=1).tolist()
+    cells = []
+    for k, cm in enumerate(matrices):
+        for true in TWO:
+            low, both = below[true][k], below[true][-1]
+            cells += [(cm, true, guess, n) for guess, n in ((False, low), (True, both - low)) if n]
+    return cells if all(has_cell(cm, a, b) for cm, a, b, _ in cells) else []
 
 
 def _two(flags: NDArray[np.bool_]) -> Labels:
-    return Labels(flags.view(np.uint8), _TWO)
+    return Labels(flags.view(np.uint8), TWO)
 
 
 def _counted(
@@ -310,7 +270,7 @@ def _counted(
     pairs: Callable[[int], Iterable[tuple[Any, Any]]],
 ) -> _Form:
     """Count labels in confusion matrices; with a threshold, the predictions of the window are scores."""
-    if any(_place(cm, "update") != "river.metrics.confusion.ConfusionMatrix" for cm, *_ in parts):
+    if any(_place(cm, "update") != _MATRIX for cm, *_ in parts):
         raise BySample
     old = window.old()
     y_old = coded(np.fromiter((y for y, _ in old), object, len(old))) if old else None
@@ -322,49 +282,17 @@ def _counted(
 
     def changes() -> None:
         for k, (cm, true, predicted, _) in enumerate(parts):
-            _count(cm, true, predicted, 1)
+            count(cm, true, predicted, 1)
             if y_old is not None:
-                _count(cm, y_old, leaving[k], -1)
+                count(cm, y_old, leaving[k], -1)
             if window.n_new:
-                _count(cm, true.first(window.n_new), predicted.first(window.n_new), -1)
+                count(cm, true.first(window.n_new), predicted.first(window.n_new), -1)
 
     return changes, pairs
 
 
 def _score(p: Any) -> Any:
     return p.get(True, 0.0) if isinstance(p, dict) else p
-
-
-def _count(cm: Any, true: Labels, predicted: Labels, sign: int) -> None:
-    """Add pairs of labels to a confusion matrix, or take them away.
-
-    Counts are whole, and sums of whole floats are exact. New keys are entered in the order in which they come.
-    """
-    width = len(predicted.names)
-    cells = true.codes.astype(np.intp) * width + predicted.codes
-    if (n_cells := len(true.names) * width) <= _CELLS:
-        table = np.bincount(cells, minlength=n_cells)
-        found = np.flatnonzero(table)
-        counts = table[found].tolist()
-        firsts: list[int] | None = None
-    else:
-        found, places, table = np.unique(cells, return_index=True, return_counts=True)
-        counts, firsts = table.tolist(), places.tolist()
-    labels = [(true.names[i], predicted.names[j]) for i, j in (divmod(cell, width) for cell in found.tolist())]
-    if any(a not in cm.data or b not in cm.data[a] or a not in cm.sum_row or b not in cm.sum_col for a, b in labels):
-        first = [int((cells == cell).argmax()) for cell in found] if firsts is None else firsts
-        order = sorted(range(len(labels)), key=first.__getitem__)
-        labels = [(true.at(first[k]), predicted.at(first[k])) for k in order]
-        counts = [counts[k] for k in order]
-    for (a, b), count in zip(labels, counts, strict=True):
-        w = float(sign * count)
-        cm.data[a][b] += w
-        cm.sum_row[a] += w
-        cm.sum_col[b] += w
-        if a == b:
-            cm._total_true_positives += w
-    cm.n_samples += sign * len(cells)
-    cm.total_weight += float(sign * len(cells))
 
 
 def _mean_form(metric: Any, told: Told, window: _Window) -> _Form:
