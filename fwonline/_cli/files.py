@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 
-__all__ = ["ending", "replacing"]
+__all__ = ["ending", "replacing", "tracked"]
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -26,6 +29,16 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
+    """The items; a terminal shows how far they are, a pipe nothing."""
+    if not sys.stderr.isatty():
+        return items
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(items, what, total=total, console=Console(stderr=True), transient=True)
 
 
 def ending(path: Path) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fwonline import datasets
-from fwonline._cli.files import ending, replacing
+from fwonline._cli.files import ending, replacing, tracked
 from fwonline.definition import classes
 from fwonline.exceptions import DefinitionError
 
@@ -31,7 +31,7 @@ def simulate(name: str, to: str, n: int, seed: int | None, params: Iterable[str]
     """
     write = _writer(to)
     dataset = _simulator(name, seed, params)
-    write(itertools.islice(dataset, n))
+    write(tracked(itertools.islice(dataset, n), name, n))
 
 
 def _simulator(name: str, seed: int | None, params: Iterable[str]) -> Any:

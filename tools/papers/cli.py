@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"--output: {error}")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a row of a table is seen when it is there, in a pipe as well
+        sys.stdout.reconfigure(line_buffering=True)
     for key, value in describe().items():
         print(f"{key}: {value}")
     for name in chosen.names:

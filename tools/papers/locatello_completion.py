@@ -5,7 +5,6 @@ F. Locatello et al., Stochastic Frank-Wolfe for Composite Convex Minimization, h
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import typing
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from fwonline import datasets, reco
 from fwonline.exceptions import SourceError
-from tools.papers import drawing
+from tools.papers import drawing, parts
 
 if typing.TYPE_CHECKING:
     from pathlib import Path
@@ -114,25 +113,20 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
     print(f"\ntest RMSE of the training mean {mean:.3f} (reference 1.125), of mean and biases {biases:.3f} (.971)\n")
     print("| method | steps | training RMSE | test RMSE | infeasibility | reference (training / test) |")
     print("|---|---|---|---|---|---|")
-    rows = []
-    curves: list[tuple[Line, list[int], NDArray]] = []
-    for one in LINES:
-        steps = [k for k in at if k <= one.most]
-        runs = np.array([one.curve(data, steps, seed) for seed in range(seeds)])
-        curves.append((one, steps, np.median(runs, axis=0)))
-        for j, k in enumerate(steps):
-            train, test, outside = curves[-1][2][j].tolist()
-            least, most = float(runs[:, j, 1].min()), float(runs[:, j, 1].max())
-            rows.append((data.name, one.label, k, train, test, outside, least, most))
-            cells = f"{k:,} | {train:.3f} | {test:.3f} ({least:.3f} to {most:.3f}) | {outside:.4f}"
-            print(f"| {one.label} | {cells} | {'' if quick else one.reference.get(k, '')} |")
     path = stem.with_suffix(".csv")
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            ["data", "method", "steps", "train_rmse", "test_rmse", "infeasibility", "test_least", "test_most"]
-        )
-        writer.writerows(rows)
+    names = ["data", "method", "steps", "train_rmse", "test_rmse", "infeasibility", "test_least", "test_most"]
+    curves: list[tuple[Line, list[int], NDArray]] = []
+    with parts.rows_kept(path, names) as keep:
+        for one in LINES:
+            steps = [k for k in at if k <= one.most]
+            runs = np.array([one.curve(data, steps, seed) for seed in parts.shown(range(seeds), one.label)])
+            curves.append((one, steps, np.median(runs, axis=0)))
+            for j, k in enumerate(steps):
+                train, test, outside = curves[-1][2][j].tolist()
+                least, most = float(runs[:, j, 1].min()), float(runs[:, j, 1].max())
+                keep([(data.name, one.label, k, train, test, outside, least, most)])
+                cells = f"{k:,} | {train:.3f} | {test:.3f} ({least:.3f} to {most:.3f}) | {outside:.4f}"
+                print(f"| {one.label} | {cells} | {'' if quick else one.reference.get(k, '')} |")
     picture = stem.with_suffix(".png")
     with drawing.panels(2, picture) as (figure, axes):
         for ax, column, title in zip(axes, (0, 1), ("training RMSE", "test RMSE"), strict=True):

@@ -5,14 +5,13 @@ F. Locatello et al., Stochastic Frank-Wolfe for Composite Convex Minimization, h
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import typing
 
 import numpy as np
 
 from fwonline import covariance, datasets
-from tools.papers import drawing
+from tools.papers import drawing, parts
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -136,7 +135,7 @@ def _spread(quick: bool) -> None:
     for (n, step), reference in cases.items():
         for label, line in (("SHCGM", stream("shcgm")), ("mean", stream("mean")), ("second moment", plain)):
             rows = []
-            for seed in range(draws):
+            for seed in parts.shown(range(draws), f"{label}, n = {n}"):
                 data = datasets.BlockCovariance(n_features=n, n_blocks=10, seed=seed)
                 truth = data.covariance
                 (point,) = line(data, [step])
@@ -162,7 +161,8 @@ def _slopes(curves: list[tuple[Line, Points]]) -> None:
 def _curves(n: int, at: list[int], seeds: int) -> Iterator[tuple[Line, Points]]:
     for line in LINES:
         runs = [
-            line.points(datasets.BlockCovariance(n_features=n, n_blocks=10, seed=seed), at) for seed in range(seeds)
+            line.points(datasets.BlockCovariance(n_features=n, n_blocks=10, seed=seed), at)
+            for seed in parts.shown(range(seeds), line.label)
         ]
         yield line, [tuple(row) for row in np.median(np.array(runs), axis=0).tolist()]  # type: ignore[misc]
 
@@ -177,20 +177,17 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
     print("\n| method | steps | distance | infeasibility | reference | distance, scaled into the l1 ball |")
     print("|---|---|---|---|---|---|")
     curves: list[tuple[Line, Points]] = []
-    for line, points in _curves(n, at, seeds):
-        curves.append((line, points))
-        for step, error, excess, scaled in points:
-            reference = "" if quick else line.reference.get(int(step), "")
-            print(f"| {line.label} | {int(step):,} | {error:.4f} | {excess:.4f} | {reference} | {scaled:.4f} |")
+    path, picture = stem.with_suffix(".csv"), stem.with_suffix(".png")
+    with parts.rows_kept(path, ["method", "steps", "distance", "infeasibility", "distance_scaled"]) as keep:
+        for line, points in _curves(n, at, seeds):
+            curves.append((line, points))
+            keep((line.label, int(row[0]), *row[1:]) for row in points)
+            for step, error, excess, scaled in points:
+                reference = "" if quick else line.reference.get(int(step), "")
+                print(f"| {line.label} | {int(step):,} | {error:.4f} | {excess:.4f} | {reference} | {scaled:.4f} |")
+    _plot(curves, picture, with_reference=not quick)
     _slopes(curves)
     _spread(quick)
-    path = stem.with_suffix(".csv")
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["method", "steps", "distance", "infeasibility", "distance_scaled"])
-        writer.writerows((line.label, int(row[0]), *row[1:]) for line, points in curves for row in points)
-    picture = stem.with_suffix(".png")
-    _plot(curves, picture, with_reference=not quick)
     return [path, picture]
 
 

@@ -5,7 +5,6 @@ F. Locatello et al., Stochastic Frank-Wolfe for Composite Convex Minimization, h
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import os
 import typing
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fwonline import cluster
-from tools.papers import drawing
+from tools.papers import drawing, parts
 
 if typing.TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,22 +95,21 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
         print(f"- {line}")
     columns = "steps | epochs | <D, X> | relative | ||X1 - 1|| / ||1|| | ||min(X, 0)|| / ||X|| | rounded | reference"
     print(f"\n| method | {columns} |\n|---|---|---|---|---|---|---|---|---|")
-    rows = []
-    curves: list[tuple[Line, NDArray]] = []
-    for one in LINES:
-        runs = [one.curve(P, at, seed) for seed in range(1 if one.share == 1.0 else seeds)]
-        curves.append((one, np.median(np.array(runs), axis=0)))
-        for steps, (objective, sums, negative, rounded) in zip(at, curves[-1][1].tolist(), strict=True):
-            epochs = steps * one.share**2
-            rows.append((name, one.label, steps, epochs, objective, sums, negative, rounded))
-            cells = f"{objective:.2f} | {objective / optimum - 1.0:.2f} | {sums:.4f} | {negative:.4f} | {rounded:.2f}"
-            reference = "" if quick else one.reference.get(steps, "")
-            print(f"| {one.label} | {steps:,} | {epochs:g} | {cells} | {reference} |")
     path = stem.with_suffix(".csv")
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["data", "method", "steps", "epochs", "objective", "row_sums", "negativity", "rounded"])
-        writer.writerows(rows)
+    names = ["data", "method", "steps", "epochs", "objective", "row_sums", "negativity", "rounded"]
+    curves: list[tuple[Line, NDArray]] = []
+    with parts.rows_kept(path, names) as keep:
+        for one in LINES:
+            draws = range(1 if one.share == 1.0 else seeds)
+            runs = [one.curve(P, at, seed) for seed in parts.shown(draws, one.label)]
+            curves.append((one, np.median(np.array(runs), axis=0)))
+            for steps, (objective, sums, negative, rounded) in zip(at, curves[-1][1].tolist(), strict=True):
+                epochs = steps * one.share**2
+                keep([(name, one.label, steps, epochs, objective, sums, negative, rounded)])
+                relative = f"{objective:.2f} | {objective / optimum - 1.0:.2f}"
+                cells = f"{relative} | {sums:.4f} | {negative:.4f} | {rounded:.2f}"
+                reference = "" if quick else one.reference.get(steps, "")
+                print(f"| {one.label} | {steps:,} | {epochs:g} | {cells} | {reference} |")
     picture = stem.with_suffix(".png")
     # the least that a partition was found to have stands in for an optimum that is not known
     best = optimum if optimum == optimum else min(float(values[:, 3].min()) for _, values in curves)  # noqa: PLR0124

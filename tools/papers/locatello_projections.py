@@ -5,7 +5,6 @@ F. Locatello et al., Stochastic Frank-Wolfe for Composite Convex Minimization, h
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 import time
@@ -15,7 +14,7 @@ import numpy as np
 
 from fwonline import optim, reco, sets
 from tools.bench.completion import Ratings, simulated
-from tools.papers import drawing
+from tools.papers import drawing, parts
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,16 +163,16 @@ def draw(stem: Path, quick: bool = False) -> list[Path]:
     for line in DIFFERENT:
         print(f"- {line}")
     print("\n| method | seconds | steps | training RMSE | test RMSE | infeasibility |\n|---|---|---|---|---|---|")
-    curves = [(label, run(given, budget), color) for label, run, color in LINES]
-    for label, points, _ in curves:
-        chosen = sorted({*np.unique(np.geomspace(1, len(points), 8).astype(int) - 1).tolist()})
-        for seconds, steps, train, test, outside in (points[j] for j in chosen):
-            print(f"| {label} | {seconds:.3g} | {steps:,} | {train:.3f} | {test:.3f} | {outside:.4f} |")
     path = stem.with_suffix(".csv")
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["method", "seconds", "steps", "train_rmse", "test_rmse", "infeasibility"])
-        writer.writerows((label, *point) for label, points, _ in curves for point in points)
+    curves = []
+    with parts.rows_kept(path, ["method", "seconds", "steps", "train_rmse", "test_rmse", "infeasibility"]) as keep:
+        for label, run, color in parts.shown(LINES, "methods"):
+            points = run(given, budget)
+            curves.append((label, points, color))
+            keep((label, *point) for point in points)
+            chosen = sorted({*np.unique(np.geomspace(1, len(points), 8).astype(int) - 1).tolist()})
+            for seconds, steps, train, test, outside in (points[j] for j in chosen):
+                print(f"| {label} | {seconds:.3g} | {steps:,} | {train:.3f} | {test:.3f} | {outside:.4f} |")
     picture = stem.with_suffix(".png")
     with drawing.panels(3, picture) as (figure, axes):
         for ax, column, title in zip(

@@ -13,7 +13,7 @@ import msgspec
 from river import base
 
 from fwonline._cli import FolderError, IncompleteError
-from fwonline._cli.files import ending, replacing
+from fwonline._cli.files import ending, replacing, tracked
 from fwonline._cli.folder import RunFolder
 from fwonline._cli.learned.state import load_state
 from fwonline._cli.view import number
@@ -83,7 +83,7 @@ def predict(run: Path, path: str, to: Path | None = None, like: str | None = Non
         write = lines(file, predictor.classes, has_key=_keyed(source))
         if first is not None:
             write(first)
-        for line in predictions:
+        for line in tracked(predictions, "predicting"):
             write(line)
         file.flush()
     if predictor.errors:
