@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import select
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwonline.stream.block import Block
+if TYPE_CHECKING:
+    from fwonline.stream.block import Block
 
 __all__ = ["Ahead", "Origins", "Parsed", "Run"]
 
 Origins = Callable[[int, int], list[str]]
 
 #: Bytes that are read and parsed at once: few at first, since a file may turn out not to be made of rows.
-FIRST, MOST = 1 << 16, 1 << 20
+FIRST, MOST = 1 << 15, 1 << 22
+#: Seconds for which the lines of a pipe may wait for others to come with them.
+WAIT = 0.003
 #: Shorter runs of rows come as samples, which cost less.
 FEWEST = 8
 
@@ -91,13 +96,11 @@ class Ahead:
         The archive, or the file itself.
     parse
         Reads text that ends with a line's end.
-    offset, line
-        Bytes and lines before the file's place.
     longest
         What is no line any more.
     in_thread
-        Whether the next piece is read and parsed while this one is used; else it is read when it is asked for, and is
-        what is there.
+        Whether the next piece is read and parsed while this one is used. A pipe is read when a piece is asked for, and
+        a piece is what is there: who waits for a pipe must be free to leave it.
     """
 
     def __init__(
@@ -105,14 +108,11 @@ class Ahead:
         file: IO[bytes],
         packed: IO[bytes],
         parse: Callable[[bytes], Parsed],
-        offset: int,
-        line: int,
         longest: int,
         in_thread: bool,
     ) -> None:
         self._file, self._read = file, getattr(file, "read1", file.read)
         self._packed, self._parse, self._longest = packed, parse, longest
-        self._offset, self._line = offset, line  # behind the last piece that was read
         self._in_thread = in_thread
         self._size = FIRST
         self._rest = b""
@@ -121,8 +121,10 @@ class Ahead:
         self._executor: ThreadPoolExecutor | None = None
         self._next: Future[Piece | None] | None = None
         self._piece: Piece | None = None
+        self.offset, self.line = 0, 0  # before the next piece that is read
         self.at = 0  # the next line of the piece
-        self.is_last = False  # nothing more is read ahead
+        self.is_left = False  # nobody reads blocks now
+        self.is_sparse = False  # too few lines are rows for more to be read ahead
 
     # What the reader calls
 
@@ -138,6 +140,11 @@ class Ahead:
         last = min(last, first + most)
         return Run(piece, first, last, name) if last - first >= FEWEST else None
 
+    @property
+    def left(self) -> int:
+        """How many lines of the piece at hand are left."""
+        return 0 if self._piece is None else self._piece.n_lines - self.at
+
     def readline(self) -> bytes:
         """Return the next line; nothing at the end of what was read ahead."""
         piece = self._current()
@@ -151,16 +158,12 @@ class Ahead:
         return piece.of(self.at - 1)
 
     @property
-    def is_dense(self) -> bool:
-        """Whether the piece at hand is worth its parsing."""
-        return self._piece is None or FEWEST * len(self._piece.odd) <= self._piece.n_lines
-
-    @property
     def packed(self) -> int | None:
         return None if self._piece is None else self._piece.packed
 
     def stop(self) -> None:
         """End the thread. What it has read stays."""
+        self.is_left = True
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None
@@ -179,8 +182,10 @@ class Ahead:
         if self._next is not None:
             piece, self._next = self._next.result(), None
         else:
-            piece = None if self.is_last else self._fetch()
-        if piece is not None and self._in_thread and not self.is_last:
+            piece = None if self.is_left or self.is_sparse else self._fetch()
+        if piece is not None:
+            self.is_sparse = FEWEST * len(piece.odd) > max(piece.n_lines, 64)
+        if piece is not None and self._in_thread and not (self.is_left or self.is_sparse):
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(1, "fwonline-read")
             self._next = self._executor.submit(self._fetch)
@@ -188,16 +193,15 @@ class Ahead:
 
     def _fetch(self) -> Piece | None:
         """Read and parse; None at the end, and after an error, which waits until it is the reader's turn."""
-        parts, size, has_line = [self._rest], len(self._rest), False
-        while not self._is_end and not (has_line and (size >= self._size or not self._in_thread)):
-            if size >= self._longest:
-                break
+        parts, size, until = [self._rest], len(self._rest), 0.0
+        while not self._is_end and not (until and self._is_enough(size, until)) and size < self._longest:
             try:
                 part = self._read(max(self._size - size, FIRST))
             except Exception as error:
                 self._error, part = error, b""
             self._is_end = not part
-            has_line = has_line or b"\n" in part
+            if not until and b"\n" in part:
+                until = time.monotonic() + WAIT
             parts.append(part)
             size += len(part)
         text = b"".join(parts)
@@ -208,12 +212,23 @@ class Ahead:
             self._rest = b""
             return None
         self._rest = text[end:] if end else b""
-        self._size = min(2 * self._size, MOST)
+        self._size = min(4 * self._size, MOST)
         return self._made(text[:end] if end else text, is_whole=end > 0)
+
+    def _is_enough(self, size: int, until: float) -> bool:
+        if size >= self._size or self._in_thread:
+            return size >= self._size
+        left = until - time.monotonic()
+        try:
+            waits = select.poll()
+            waits.register(self._packed, select.POLLIN)
+            return left <= 0 or not waits.poll(1000 * left)
+        except (AttributeError, OSError, ValueError, TypeError):  # no file of the system's, or a system without poll
+            return True
 
     def _made(self, text: bytes, *, is_whole: bool) -> Piece:
         parsed = self._parse(text) if is_whole and len(text) < self._longest else None
-        piece = Piece(text, parsed, self._offset, self._line, self._packed.tell() if self._in_thread else 0)
-        self._offset += len(text)
-        self._line += piece.n_lines
+        piece = Piece(text, parsed, self.offset, self.line, self._packed.tell() if self._in_thread else 0)
+        self.offset += len(text)
+        self.line += piece.n_lines
         return piece

@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import base64
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -180,7 +181,7 @@ class Source(AnySource, abc.ABC):
         Both iterators share the position, and an item that one has yielded the other has not. A source that waits for
         its rows yields what is there after a few milliseconds. Here every row comes by itself.
         """
-        yield from self
+        yield from islice(self, None)  # unlike the iterator itself, it does not end when this one is left
 
     @property
     def has_blocks(self) -> bool:

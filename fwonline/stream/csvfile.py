@@ -166,21 +166,28 @@ class CSVSource(FileSource):
     @property
     def has_blocks(self) -> bool:
         """Whether every feature and the target are numbers or truth values, each byte of the text has one meaning."""
-        layout = self.layout
-        kinds = [kind for column, kind in self._converters.items() if column not in layout.drop]
+        kinds = {**dict.fromkeys(self.layout.roles, self._default), **self._converters}
+        role_of = self.layout.roles.get
         return (
-            layout.target is not None
-            and layout.key is None
-            and layout.time is None
-            and all(kind in NO_TEXT for kind in (self._default, *kinds))
+            self.layout.target is not None
             and _is_plain(self.delimiter, self.quotechar, self.decimal, self._missing)
+            and self._default in KINDS.values()
+            and all(
+                role_of(name) == "drop" or kind in NO_TEXT or (role_of(name, "features") != "features" and kind is str)
+                for name, kind in {"": self._default, **kinds}.items()
+            )
         )
 
-    def _parser(self) -> Callable[[bytes], Parsed]:
+    def _parser(self, item: Sample | Rejected) -> Callable[[bytes], Parsed]:
         from fwonline.stream.csvrows import DelimitedRows
 
+        layout, by_text = self.layout, {self.layout.key, self.layout.time}
+        if isinstance(item, Sample) and isinstance(item.y, str):
+            by_text.add(layout.target)
+        texts = {name: convert for _, name, convert, _ in self._columns if name in by_text or convert is str}
         converters = [self._converters.get(name, self._default) for name in self._names]
-        return DelimitedRows(self._names, converters, self.layout, self.delimiter + self.quotechar + self.decimal)
+        dialect = self.delimiter + self.quotechar + self.decimal
+        return DelimitedRows(self._names, converters, layout, dialect, self._missing, texts)
 
     def _holds_lines(self) -> bool:
         return self._rows.holds_lines or bool(self._torn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import os
@@ -30,8 +31,8 @@ Path = str | os.PathLike[str] | BinaryIO
 BUFFER = 1 << 18
 #: A longer line is no text, and would take the memory that streaming saves.
 MAX_LINE = 1 << 26
-#: Where few lines are rows of numbers, so many samples come before blocks are tried again; then twice as many.
-PAUSE = 1 << 12
+#: Where few lines are rows of numbers, so many samples come before blocks are tried again, then four times as many.
+PAUSE = 1 << 13
 
 GZIP = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
@@ -51,6 +52,30 @@ class _Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     refused: bool = False
     #: The checksum of the header's names, if there is a header.
     header_crc32: Count | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class _Input:
+    """The open file. (An object of more than 30 attributes is slower: a source has none to spare.)"""
+
+    packed: IO[bytes]  # the archive itself if it is one
+    file: IO[bytes]
+    size: int | None  # of the packed file
+    start: int = 0  # the place of the first byte
+
+    @property
+    def is_gzip(self) -> bool:
+        return self.file is not self.packed
+
+
+@dataclasses.dataclass(slots=True)
+class _Blocks:
+    """How far blocks are read."""
+
+    ahead: Ahead | None = None
+    run: Run | None = None  # the rows of the last block
+    pause: int = 0  # samples that come before blocks are tried again
+    next_pause: int = PAUSE
 
 
 class FileSource(Source):
@@ -94,17 +119,11 @@ class FileSource(Source):
         self._torn = b""  # the end of the file, from a record on that is not complete, and was rejected
         self._header: int | None = None  # a checksum
         self._sought = _Position(0, 0, 0, 0)
-        self._start = 0
-        self._packed: IO[bytes] | None = None  # the open file: the archive itself if it is one
-        self._is_gzip = False
-        self._size: int | None = None
+        self._input: _Input | None = None
         self._ended = False
         self._closed = False
         self._items: Iterator[Sample | Rejected] | None = None
-        self._file: IO[bytes] | None = None  # unpacked
-        self._ahead: Ahead | None = None  # while blocks are read
-        self._run: Run | None = None  # the rows of the last block
-        self._pause, self._next_pause = 0, PAUSE
+        self._blocks = _Blocks()
 
     @abstractmethod
     def _parse(self, raw: bytes, origin: str) -> Sample | Rejected | None:
@@ -114,10 +133,10 @@ class FileSource(Source):
         """Return the records that lines make, by default one each; `_n_lines` is set along with each."""
         return lines
 
-    def _parser(self) -> Callable[[bytes], Parsed] | None:
+    def _parser(self, item: Sample | Rejected) -> Callable[[bytes], Parsed] | None:
         """Return what finds rows in whole lines (in another thread, so it changes nothing), or None.
 
-        It is called once a record was read.
+        `item` is the last one that was read by itself: what follows may be like it.
         """
         return None
 
@@ -155,47 +174,48 @@ class FileSource(Source):
     def blocks(self, most: int = 4096) -> Iterator[Block | Sample | Rejected]:
         """Yield rows of numbers in blocks; every other line, and the first, comes by the road of samples.
 
-        A thread reads and parses up to 2 MiB ahead of the rows that are used; of a pipe, what is there is read.
+        A thread reads and parses the next 4 MiB while the rows at hand are used; of a pipe, what is there is read.
         """
         items = iter(self)
         if not self.has_blocks:
-            yield from items
+            yield from islice(items, None)  # unlike the iterator itself, it does not end when this one is left
             return
         try:
             for item in items:
                 yield item
-                while (run := self._next_run(most)) is not None:
+                while (run := self._next_run(most, item)) is not None:
                     yield run.block
-                if self._pause:
-                    pause, self._pause = self._pause, 0
+                if self._blocks.pause:
+                    pause, self._blocks.pause = self._blocks.pause, 0
                     yield from islice(items, pause)
         finally:
-            if self._ahead is not None:
-                self._ahead.stop()
+            self._stop_reading_ahead()
 
-    def _next_run(self, most: int) -> Run | None:
+    def _next_run(self, most: int, item: Sample | Rejected) -> Run | None:
         """Return rows of numbers; None where the next line must be read by itself, or there is none."""
-        if self._end_run() or self._holds_lines() or self._pause:
+        if self._end_run() or self._holds_lines() or self._blocks.pause:
             return None
-        if (ahead := self._ahead) is None:
+        blocks, opened = self._blocks, self._input
+        if (ahead := blocks.ahead) is None:
             from fwonline.stream.ahead import Ahead
 
-            assert self._file is not None
-            assert self._packed is not None
-            if self._packed.closed or (parse := self._parser()) is None:
+            if opened is None or opened.packed.closed or (parse := self._parser(item)) is None:
                 return None
-            is_seekable = self._seekable(self._packed)
-            ahead = self._ahead = Ahead(
-                self._file, self._packed, parse, self._offset, self._line, MAX_LINE, in_thread=is_seekable
-            )
-        self._run = ahead.run(most, self.name)
-        if self._run is None and not ahead.is_dense:
-            ahead.is_last = True
-        return self._run
+            ahead = blocks.ahead = Ahead(opened.file, opened.packed, parse, MAX_LINE, self._seekable(opened.packed))
+            ahead.offset, ahead.line = self._offset, self._line
+        ahead.is_left = False
+        try:
+            blocks.run = ahead.run(most, self.name)
+        except BaseException:  # a signal, and with it what was being read: nothing can follow
+            self._close_items()
+            raise
+        if ahead.is_sparse:
+            blocks.pause, blocks.next_pause = ahead.left + blocks.next_pause, 4 * blocks.next_pause
+        return blocks.run
 
     def _count_taken(self) -> None:
         """Bring the place behind the last row that was taken from a block."""
-        if (run := self._run) is not None and run.block.taken:
+        if (run := self._blocks.run) is not None and run.block.taken:
             line = run.last_line
             self._offset = run.piece.offset + int(run.piece.starts[line + 1])
             self._line = run.piece.line + line + 1
@@ -203,26 +223,23 @@ class FileSource(Source):
 
     def _end_run(self) -> bool:
         """Go on behind the last row that was taken; return whether it is not the block's last one."""
-        if (run := self._run) is None:
+        if (run := self._blocks.run) is None:
             return False
         self._count_taken()
-        assert self._ahead is not None
+        assert self._blocks.ahead is not None
         if run.block.taken:
-            self._ahead.at = run.last_line + 1
-        self._run = None
+            self._blocks.ahead.at = run.last_line + 1
+        self._blocks.run = None
         return run.block.taken < len(run.block)
 
-    def _line_ahead(self, readline: Callable[[], bytes]) -> bytes:
-        """Return the next line, which may have been read ahead."""
-        assert self._ahead is not None
+    def _line_ahead(self) -> bytes:
+        """Return the next line that was read ahead; nothing behind the last one."""
+        assert self._blocks.ahead is not None
         self._end_run()
-        if raw := self._ahead.readline():
-            return raw
-        self._ahead.stop()
-        if self._ahead.is_last:
-            self._pause, self._next_pause = self._next_pause, 2 * self._next_pause
-        self._ahead = None
-        return readline()
+        if not (line := self._blocks.ahead.readline()):
+            self._blocks.ahead.stop()
+            self._blocks.ahead = None
+        return line
 
     def _advance(self, raw: bytes, n_lines: int) -> None:
         self._line += n_lines
@@ -233,39 +250,49 @@ class FileSource(Source):
         """Yield the lines behind the position, line ends included, without moving it."""
         with contextlib.ExitStack() as stack:
             try:
-                file = self._file = self._open(stack)
+                file = self._open(stack).file
                 if self._sought.line:
                     self._resume(file)
-                is_empty = True
-                readline = partial(file.readline, MAX_LINE)
-                while raw := readline() if self._ahead is None else self._line_ahead(readline):
-                    is_empty = False
-                    if len(raw) >= MAX_LINE and (len(raw) > MAX_LINE or not raw.endswith(b"\n")):
-                        raise SourceError(f"{self._here()}: expected text, found a line of more than {MAX_LINE} bytes")
-                    yield raw
+                raw, readline = b"", partial(file.readline, MAX_LINE)
+                blocks = self._blocks
+                while True:
+                    for raw in iter(readline, b""):
+                        if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
+                            raise self._too_long()
+                        yield raw
+                        if blocks.ahead is not None:
+                            break
+                    else:
+                        break
+                    while line := self._line_ahead():
+                        if len(line) > MAX_LINE - line.endswith(b"\n"):
+                            raise self._too_long()
+                        yield line
             except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: the caller closed the file
                 what = error.strerror if isinstance(error, OSError) and error.strerror else error
                 raise SourceError(f"{self._here() if self._line else self.name}: cannot be read: {what}") from error
-            if is_empty and not self._sought.line:
+            if not raw and not self._sought.line:
                 raise SourceError(f"{self.name}: is empty; expected {self._expected}")
             self._ended = True
+
+    def _too_long(self) -> SourceError:
+        return SourceError(f"{self._here()}: expected text, found a line of more than {MAX_LINE} bytes")
 
     def _here(self) -> str:
         return f"{self.name}:{self._line + 1}"
 
-    def _open(self, stack: contextlib.ExitStack) -> IO[bytes]:
-        """Return the unpacked file, behind its byte order mark."""
-        packed = self._packed = self._opened(stack)
+    def _open(self, stack: contextlib.ExitStack) -> _Input:
+        """Open the file, and go behind its byte order mark."""
+        packed = file = self._opened(stack)
+        size = None
         if self._seekable(packed):
             start = packed.tell()
-            self._size = packed.seek(0, os.SEEK_END) - start
+            size = packed.seek(0, os.SEEK_END) - start
             packed.seek(start)
-        file = packed
         # a pipe may have only the first byte ready, and no text begins with that one
         if (head := _peek(packed, 2)) and GZIP.startswith(head):
-            self._is_gzip = True
             file = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=packed)))
-        self._start = file.tell() if self._seekable(packed) else 0
+        self._input = _Input(packed, file, size, file.tell() if self._seekable(packed) else 0)
         head = _peek(file, 4)
         for bom, encoding in OTHER_BOMS.items():
             if head.startswith(bom):
@@ -273,7 +300,7 @@ class FileSource(Source):
         if head.startswith(UTF8_BOM):
             file.read(len(UTF8_BOM))
             self._offset = max(self._offset, len(UTF8_BOM))
-        return file
+        return self._input
 
     def _opened(self, stack: contextlib.ExitStack) -> IO[bytes]:
         if self.path == "-":
@@ -294,8 +321,8 @@ class FileSource(Source):
 
     def _resume(self, file: IO[bytes]) -> None:
         """Seek the position, and check that a line begins there."""
-        assert self._packed is not None
-        if not self._seekable(self._packed):
+        assert self._input is not None
+        if not self._seekable(self._input.packed):
             raise SourceError(
                 f"{self.name}: cannot be sought, so a former run cannot be resumed on it; write the stream to a file, "
                 "or start afresh"
@@ -304,7 +331,7 @@ class FileSource(Source):
         offset, line = sought.offset, sought.line
         if sought.header_crc32 is not None and sought.header_crc32 != self._header:
             raise SourceError(f"{self.name}: {self._changed_header()}")
-        file.seek(self._start + max(0, offset - sought.last_size))
+        file.seek(self._input.start + max(0, offset - sought.last_size))
         last = file.read(sought.last_size)
         if len(last) != sought.last_size or zlib.crc32(last) != sought.last_crc32:
             raise SourceError(
@@ -323,7 +350,7 @@ class FileSource(Source):
                 f"{self.name}: line {line} has no end where the former run read it, {shown}, and is longer "
                 "now: it was learned as it was, so this is not the file it was. Write whole lines, or start afresh"
             )
-        file.seek(self._start + offset)
+        file.seek(self._input.start + offset)
         self._offset, self._line, self._last = offset, line, b""
 
     def _changed_header(self) -> str:
@@ -359,19 +386,25 @@ class FileSource(Source):
     def progress(self) -> float | None:
         if self._ended:
             return 1.0
-        if not self._size or self._packed is None or self._packed.closed:
+        opened, ahead = self._input, self._blocks.ahead
+        if opened is None or not opened.size or opened.packed.closed:
             return None
         self._count_taken()
         done = self._offset
-        if self._is_gzip:  # the unpacked size of an archive is not known, so packed bytes count
-            ahead = None if self._ahead is None else self._ahead.packed
-            done = self._packed.tell() if ahead is None else ahead
-        return min(1.0, done / self._size)
+        if opened.is_gzip:  # the unpacked size of an archive is not known, so packed bytes count
+            done = opened.packed.tell() if ahead is None or ahead.packed is None else ahead.packed
+        return min(1.0, done / opened.size)
 
     def close(self) -> None:
         self._closed = True
-        if self._ahead is not None:
-            self._ahead.stop()
+        self._stop_reading_ahead()
+        self._close_items()
+
+    def _stop_reading_ahead(self) -> None:
+        if self._blocks.ahead is not None:
+            self._blocks.ahead.stop()
+
+    def _close_items(self) -> None:
         if self._items is not None:
             self._items.close()  # type: ignore[attr-defined]  # a generator, by _read
 

@@ -91,7 +91,7 @@ class JSONLinesSource(FileSource):
     def has_blocks(self) -> bool:
         return self.layout.target is not None and self.layout.key is None and self.layout.time is None
 
-    def _parser(self) -> Callable[[bytes], Parsed] | None:
+    def _parser(self, item: Sample | Rejected) -> Callable[[bytes], Parsed] | None:
         from fwonline.stream.jsonrows import ObjectRows
 
         try:

@@ -93,7 +93,7 @@ class SVMLightSource(FileSource):
     def has_blocks(self) -> bool:
         return self.label in KINDS.values()
 
-    def _parser(self) -> Callable[[bytes], Parsed]:
+    def _parser(self, item: Sample | Rejected) -> Callable[[bytes], Parsed]:
         from fwonline.stream.svmrows import PairRows
 
         return PairRows(self.label, self.first_index, self.n_features)

@@ -61,18 +61,93 @@ MIDDLE = {
 ENDS = (b"", b"7,8,1", b"7,8,1\r\n\n", b'7,"8,1', b'7,"8\n', b"7,")
 
 
-@pytest.mark.parametrize("middle", MIDDLE.values(), ids=MIDDLE)
-def test_both_roads_are_one(middle):
-    for end in ENDS:
-        assert check_roads(source_of(HEADER + rows(30) + middle + rows(30, 1) + end), every=13) >= 25
+def both(make, fewest, step):
+    """Compare the two roads of a source; at least so many rows must come in blocks."""
+    check_roads(make, most=9, every=100 * step)
+    n_rows = check_roads(make, every=step)
+    assert n_rows >= fewest
+    return n_rows
 
 
-@pytest.mark.parametrize("converters", ["number", "int", "bool", {"y": "bool"}, {"b": "int", "y": "number"}])
+@pytest.mark.parametrize(("i", "name"), list(enumerate(MIDDLE)), ids=list(MIDDLE))
+def test_both_roads_are_one(i, name):
+    for end in (ENDS[i % 6], ENDS[(i + 1) % 6]):
+        both(source_of(HEADER + rows(30) + MIDDLE[name] + rows(20, 1) + end), 29, 11)
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("converters", ["number", "int", "bool", {"y": "bool"}, {"b": "int", "y": "number"}])
 def test_what_columns_hold(converters, end):
     ones = b"1,0,1" + end
-    data = b"".join(ones * 10 + rows(10, n, end) + middle for n, middle in enumerate(MIDDLE.values()))
-    assert check_roads(source_of(HEADER + data, converters=converters), every=101) >= 300
+    data = b"".join(ones * 99 + rows(5, n, end) + middle for n, middle in enumerate(MIDDLE.values()))
+    both(source_of(HEADER + data, converters=converters), 300, 1501)
+
+
+TABLE = b"id,at,name,a,on,y\n" + b"".join(
+    b"k%d,2024-05-01T00:00:%02d,N\xc3\xbc n,%d.5,%s,%d\n" % (i, i % 60, i, [b"yes", b"FALSE"][i % 2], i % 3)
+    if i % 12 == 0
+    else b"k%d,%d,Joe,%d.5,%s,%d\n" % (i, 1e9 + i, i, [b"yes", b"False"][i % 2], i % 3)
+    for i in range(60)
+)
+ROLES = {"key": "id", "time": "at", "drop": ["name"], "converters": {"on": "bool", "name": len}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"features": ["a", "on"]},
+        {"na_values": ["k7", "NA", "?"]},
+        {"require_target": False},
+        {"converters": {"on": "bool", "id": "text", "y": "text"}},
+        {"converters": {"on": "bool", "at": "number"}},
+    ],
+)
+@pytest.mark.parametrize(
+    "broken", [b"", b"k,x,,1,no,0\n", b'"k\n1",1,,1,no,0\n', b"k,1,,1,no,\nk,1,,1,maybe,0\n,5,,1,no,0\n"]
+)
+def test_roles(options, broken):
+    both(source_of(TABLE + broken + TABLE[18:], "y", **ROLES | options), 80, 31)
+
+
+def test_labels():
+    data = b"a,b,y\n" + b"".join(
+        b"%d,%d,%s\n" % (i, i, [b"cat", b"dog", b"3", b"1.5", b" x", b"no"][i % 6]) for i in range(60)
+    )
+    both(source_of(data), 50, 9)
+    both(source_of(data, na_values=["dog"]), 0, 9)
+    both(source_of(data, converters={"y": "text"}), 50, 9)
+
+
+DIALECTS = {
+    "semicolons, commas": (b"a;b;y\n", b"%d,5;-1,25e1;%d\n", {"delimiter": ";", "decimal": ","}, 1),
+    "a point among commas": (b"a;b;y\n", b"%d.5;1,5;%d\n", {"delimiter": ";", "decimal": ","}, 0),
+    "keys with commas": (b"a;b;y\n", b"%d,5;1,5;%d\n", {"delimiter": ";", "decimal": ",", "key": "b"}, 1),
+    "tabs": (b"a\tb\ty\n", b"%d\t1.5\t%d\n", {"delimiter": "\t"}, 1),
+    "blanks": (b"a b y\n", b"%d 1.5 %d\n", {"delimiter": " "}, 1),
+    "two blanks": (b"a b y\n", b"%d  1.5 %d\n", {"delimiter": " "}, 0),
+    "other quotes": (b"a,b,y\n", b"%d,1.5,%d\n", {"quotechar": "'"}, 1),
+    "quotes beyond ASCII": (b"a,b,y\n", b"%d,1.5,%d\n", {"quotechar": "\u00ab"}, None),
+    "a digit between": (b"a5b5y\n", b"%d515%d\n", {"delimiter": "5"}, None),
+    "a sign between": (b"a-b-y\n", b"%d-1-%d\n", {"delimiter": "-"}, None),
+    "a quoting digit": (b"a,b,y\n", b"%d,1.5,%d\n", {"quotechar": "7"}, None),
+    "commas twice": (b"a,b,y\n", b"%d,5,%d\n", {"decimal": ","}, None),
+    "numbers that are missing": (b"a,b,y\n", b"%d,5,%d\n", {"na_values": ["-9"]}, None),
+    "words that are missing": (b"a,b,y\n", b"%d,5,%d\n", {"na_values": ["No"]}, None),
+    "texts": (b"a,b,y\n", b"%d,5,%d\n", {"converters": "text"}, None),
+    "a text": (b"a,b,y\n", b"%d,5,%d\n", {"converters": {"b": "text"}}, None),
+    "a function": (b"a,b,y\n", b"%d,5,%d\n", {"converters": {"b": float}}, None),
+    "a function of labels": (b"a,b,y\n", b"%d,5,%d\n", {"converters": {"y": float}}, None),
+    "a function of keys": (b"a,b,y\n", b"%d,5,%d\n", {"converters": {"b": float}, "key": "b"}, None),
+}
+
+
+@pytest.mark.parametrize(("header", "row", "options", "in_block"), DIALECTS.values(), ids=DIALECTS)
+def test_dialects(header, row, options, in_block):
+    make = source_of(header + b"".join(row % (i, i % 2) for i in range(40)), "y", **options)
+    assert make().has_blocks == (in_block is not None)
+    n_rows = both(make, 30 * (in_block or 0), 7)
+    assert in_block or not n_rows
 
 
 def test_the_types_of_targets():

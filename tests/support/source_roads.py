@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import islice
 
 from scipy import sparse
 
@@ -86,6 +87,25 @@ def by_blocks(source, most=4096, cut=None):
     return items, positions, n_rows
 
 
+def in_turns(source, most):
+    """The items by both roads in turns: three items by one, then by the other."""
+    while True:
+        n = 0
+        for item in source.blocks(most):
+            rows = list(samples_of(item)) if isinstance(item, Block) else [item]
+            for row in rows[: 3 - n]:
+                n += 1
+                if isinstance(item, Block):
+                    item.taken += 1
+                yield typed(row)
+            if n == 3:
+                break
+        found = [typed(item) for item in islice(source, 3)]
+        yield from found
+        if not found:
+            return
+
+
 def check_roads(make, *, most=4096, every=1):
     """Compare both roads of the source that `make` makes, places and all; return the rows that came in blocks.
 
@@ -99,6 +119,9 @@ def check_roads(make, *, most=4096, every=1):
     with make() as source:
         found, places, _ = by_blocks(source, most, random.Random(1))
     assert (found, places) == (items, positions)
+    if len(items) == len(positions) - 2:  # no error ended them
+        with make() as source:
+            assert list(in_turns(source, most)) == items
     for position in positions[::every]:
         resumed = make(), make()
         for source in resumed:
