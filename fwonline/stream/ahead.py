@@ -152,8 +152,12 @@ class Ahead:
             if self._error is not None:
                 error, self._error = self._error, None
                 raise error
-            rest, self._rest = self._rest, b""
-            return rest + self._file.readline(self._longest - len(rest)) if rest else b""
+            line, self._rest = self._rest, b""
+            if line:  # which its end follows in the file
+                line += self._file.readline(self._longest - len(line))
+                self.offset += len(line)
+                self.line += 1
+            return line
         self.at += 1
         return piece.of(self.at - 1)
 
