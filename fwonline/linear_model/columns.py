@@ -128,10 +128,14 @@ class _Sparse(NamedRows):
         idx, used, table = self.rows.idx[: self._used.size], self._used, self._table
         idx[:] = table.find(used, self._features)
         unknown = np.flatnonzero(idx == NONE)
-        columns, at = np.unique(used[unknown], return_index=True)
-        order = np.argsort(at)
-        rows = np.searchsorted(self.rows.indptr, unknown[at[order]], side="right") - 1
-        for row, column in zip(rows.tolist(), columns[order].tolist(), strict=True):
+        if not unknown.size:
+            return
+        # Where each new column is met first: written from the last entry to the first, the first one stays.
+        first = np.full(len(table.positions), -1)
+        first[used[unknown[::-1]]] = unknown[::-1]
+        at = np.sort(first[first >= 0])
+        rows = np.searchsorted(self.rows.indptr, at, side="right") - 1
+        for row, column in zip(rows.tolist(), used[at].tolist(), strict=True):
             self.brings.setdefault(row, []).append(column)
 
     def bring(self, row: int) -> NDArray[np.int64] | None:
@@ -178,13 +182,12 @@ class Table:
         found = self.positions[columns]
         new = np.flatnonzero(found == NONE)
         if new.size:
-            known = False
-            for column in np.unique(columns[new]).tolist():
-                position = features.positions.get(self.names[column])
-                if position is not None:
-                    self.positions[column], known = position, True
-            if known:
-                found = self.positions[columns]
+            met = np.zeros(len(self.positions), dtype=bool)
+            met[columns[new]] = True
+            asked = np.flatnonzero(met)
+            positions = [features.positions.get(self.names[column], NONE) for column in asked.tolist()]
+            self.positions[asked] = positions
+            found[new] = self.positions[columns[new]]
         return found
 
 
