@@ -265,7 +265,7 @@ class FileSource(Source):
                     else:
                         break
                     while line := self._line_ahead():
-                        if len(line) > MAX_LINE - line.endswith(b"\n"):
+                        if len(line) - line.endswith(b"\n") >= MAX_LINE:
                             raise self._too_long()
                         yield line
             except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: the caller closed the file
