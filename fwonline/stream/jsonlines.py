@@ -52,9 +52,9 @@ class JSONLinesSource(FileSource):
 
     Notes
     -----
-    Blocks are read by compiled code, many lines at once, where there is a target, no key and no time: the objects that
-    have the fields of the first one in its order, numbers or truth values, written without escapes. A field that is
-    dropped may be any text or number.
+    Blocks are read by compiled code, many lines at once, where there is a target: the objects that have the fields of
+    the first one in its order, features that are numbers or truth values, a time in seconds, texts without escapes. A
+    field that is dropped may be any text or number.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class JSONLinesSource(FileSource):
 
     @property
     def has_blocks(self) -> bool:
-        return self.layout.target is not None and self.layout.key is None and self.layout.time is None
+        return self.layout.target is not None
 
     def _parser(self, item: Sample | Rejected) -> Callable[[bytes], Parsed] | None:
         from fwonline.stream.jsonrows import ObjectRows

@@ -111,7 +111,7 @@ def _seconds(value: Any, field: str) -> float | None:
     if type(value) in (int, float) and math.isfinite(value):
         return float(value)
     try:
-        moment = datetime.fromisoformat(value)
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise ValueError(
             f"time {field!r}: expected seconds since the epoch or an ISO 8601 date, found {value!r}"

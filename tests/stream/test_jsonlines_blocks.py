@@ -124,7 +124,9 @@ def test_numbers_as_json_has_them():
         ({"features": ["a"]}, 0),
         ({"drop": ["a"]}, 8),
         ({"drop": ["a", "b"]}, 0),
-        ({"key": "b"}, 0),
+        ({"key": "b"}, 8),
+        ({"time": "b"}, 8),
+        ({"key": "c"}, 0),
     ],
 )
 def test_roles(options, n_rows):
@@ -134,6 +136,20 @@ def test_roles(options, n_rows):
 def test_dropped_fields_may_hold_anything_plain():
     lines = b'{"id":"x","a":1,"y":2}\n{"id":7,"a":1,"y":2}\n{"id":null,"a":1,"y":2}\n{"id":true,"a":1,"y":2}\n' * 3
     assert check_roads(source_of(lines, drop=["id"])) == 11
+
+
+@pytest.mark.usefixtures("every_row_in_a_block")
+@pytest.mark.parametrize(
+    ("options", "n_rows"),
+    [({"key": "k"}, 14), ({"time": "t"}, 4), ({"key": "k", "time": "t"}, 13), ({"drop": ["k", "t"]}, 18)],
+)
+def test_keys_and_times(options, n_rows):
+    keys = [b'"x"', b'""', b"7", b"7.5", b"true", b"null", b"[1]", '"\xfc"'.encode(), b"9007199254740993"]
+    times = [b"0", b"1.5", b"-3", b"true", b"null", b'"2024-01-01"', b'"x"', b"1e999", b"9007199254740993"]
+    pairs = [(k, b"1") for k in keys] + [(b'"x"', t) for t in times] + [(b"null", b"1")] * 3
+    lines = b"".join(b'{"k":%s,"a":1,"t":%s,"y":2}\n' % pair for pair in [(b"1", b"5"), *pairs])
+    assert check_roads(source_of(lines, **options), every=5) == n_rows
+    check_roads(source_of(lines + b'{"a":1,"t":1,"y":2}\n{"k":1,"a":1,"y":2}\n', **options), most=3, every=5)
 
 
 def test_the_first_object_that_is_a_row_says_how_rows_look():

@@ -1,6 +1,6 @@
 """Parquet files: rows, positions, what is wrong with a file."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pytest
@@ -138,6 +138,13 @@ def test_blocks_hold_what_samples_do(columns, alone, tmp_path):
     for most in (1, 4, 4096):
         assert check_roads(make, most=most, every=5) == N - len(alone)
     assert [i for i, kind in enumerate(kinds(make())) if kind is not Block] == list(alone)
+
+
+def test_a_time_may_be_a_column_of_moments(tmp_path):
+    moments = [datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 1, 12, 0, 1, 500_000, tzinfo=UTC), None]
+    write(tmp_path / "a.parquet", {"t": moments, "zoneless": [datetime(2024, 1, 1, 12)] * 3, "y": [1.0] * 3})
+    for column, seconds in [("t", [1704110400.0, 1704110401.5, None]), ("zoneless", [1704110400.0] * 3)]:
+        assert [sample.time for sample in ParquetSource(tmp_path / "a.parquet", "y", time=column)] == seconds
 
 
 def test_what_no_block_can_hold_of_a_whole_file(path):

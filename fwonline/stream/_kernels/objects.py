@@ -12,10 +12,13 @@ from fwonline.stream._kernels.numbers import OTHER, WHOLE, byte, read_number
 if typing.TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BOOLEAN", "FRACTION", "INTEGER", "STRING", "Objects", "read_objects"]
+__all__ = ["BOOLEAN", "FRACTION", "INTEGER", "KEY", "NULL", "STRING", "TARGET", "TIME", "Objects", "read_objects"]
 
 # --- what a value is ---
 NONE, FRACTION, INTEGER, BOOLEAN, STRING, NULL = 0, 1, 2, 3, 4, 5
+
+# --- what `others` holds ---
+TARGET, KEY, TIME = 0, 1, 2
 
 _NEWLINE, _RETURN, _SPACE = np.uint64(10), np.uint64(13), np.uint64(32)
 _QUOTE, _BACKSLASH, _COMMA, _COLON = np.uint64(34), np.uint64(92), np.uint64(44), np.uint64(58)
@@ -34,9 +37,9 @@ class Objects(typing.NamedTuple):
     odd: NDArray[np.int32]  # the lines that are no regular rows, and are not empty
     lines: NDArray[np.int32]  # the line of each row
     X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    kinds: NDArray[np.int8]  # what each target is
-    spans: NDArray[np.int32]  # where a target stands that is text
+    others: NDArray[np.float64]  # target, key and time of each row
+    kinds: NDArray[np.int8]  # what each of them is
+    spans: NDArray[np.int32]  # where each of them stands, if it is text
 
 
 @part
@@ -102,18 +105,21 @@ def read_objects(text, keys, fields, found):
     """Read whole lines; return how many lines, rows and odd lines there are, as far as there is room in `found`.
 
     A row is regular if its fields are those that `fields` lists, in their order: where each key, with its quotes,
-    begins and ends in `keys`, and its place in X (behind the last one: y; -1: it is passed over). A feature is a number
-    or a truth value. The last byte of `text` is a line's end, and no key holds one: so no loop here needs to look for
-    the end of the text. Returns -1s where an argument does not fit the others.
+    begins and ends in `keys`, and its place in X (behind the last one those of `others`; -1: it is passed over). A
+    feature is a number or a truth value, a time a number; a target is not null. The last byte of `text` is a line's
+    end, and no key holds one: so no loop here needs to look for the end of the text. Returns -1s where an argument does
+    not fit the others.
     """
     n, n_fields, width = np.int64(len(text)), len(fields), found.X.shape[1]
-    room = min(len(found.lines), len(found.X), len(found.y), len(found.kinds), len(found.spans))
+    room = min(len(found.lines), len(found.X), len(found.others), len(found.kinds), len(found.spans))
     room_lines = min(len(found.odd), len(found.starts) - 1)
     bad = np.int64(-1)
-    if n == 0 or byte(text, n - 1) != _NEWLINE or n_fields == 0 or found.spans.shape[1] != 2:
+    if n == 0 or byte(text, n - 1) != _NEWLINE or n_fields == 0 or found.others.shape[1] != 3:
+        return bad, bad, bad
+    if found.kinds.shape[1] != 3 or found.spans.shape[1:] != (3, 2):
         return bad, bad, bad
     for k in range(n_fields):
-        if not (0 <= fields[k, 0] <= fields[k, 1] <= len(keys) and -1 <= fields[k, 2] <= width):
+        if not (0 <= fields[k, 0] <= fields[k, 1] <= len(keys) and -1 <= fields[k, 2] < width + 3):
             return bad, bad, bad
     for k in range(len(keys)):
         if byte(keys, k) == _NEWLINE:
@@ -145,11 +151,15 @@ def read_objects(text, keys, fields, found):
                 if kind > BOOLEAN:
                     break
                 found.X[row, slot] = value
-            elif slot == width:
-                if kind == NULL or (kind == INTEGER and abs(value) >= _EXACT):
+            elif slot >= width:
+                which = slot - width
+                if which == TIME:
+                    if kind not in (INTEGER, FRACTION):
+                        break
+                elif (kind == NULL and which == TARGET) or (kind == INTEGER and abs(value) >= _EXACT):
                     break
-                found.y[row], found.kinds[row] = value, kind
-                found.spans[row, 0], found.spans[row, 1] = start + 1, at - 1
+                found.others[row, which], found.kinds[row, which] = value, kind
+                found.spans[row, which, 0], found.spans[row, which, 1] = start + 1, at - 1
             at = _behind_blanks(text, at)
             field += 1
             fits = byte(text, at) == (_COMMA if field < n_fields else _CLOSE)
