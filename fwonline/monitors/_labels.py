@@ -70,7 +70,8 @@ def _coded_objects(values: NDArray[Any]) -> Labels:
     try:
         # A label is mostly one object, which comes again and again: addresses are quicker to compare than texts. And
         # two texts are compared sooner than looked up.
-        found = _few(np.frombuffer(np.ascontiguousarray(values), np.intp))
+        addresses = np.frombuffer(np.ascontiguousarray(values), np.intp)
+        found = _few(addresses) if len(set(addresses[:_CELLS].tolist())) <= _FEW else None
         if found is None and len(set(values[:_CELLS].tolist())) <= 3:
             found = _few(values)
         names = values.tolist() if found is None else values[found[1]].tolist()
