@@ -18,7 +18,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("vl_convert")
 from starlette.testclient import TestClient
 
-from fwonline._cli.report import live
+from fwonline._cli.report import live, process
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -76,7 +76,7 @@ def events(answer):
 
 def test_a_reader_sees_what_is_new_and_the_end(run):
     (run / "log.jsonl").write_text(line(1) + line(2))
-    with live.showing(run, ("127.0.0.1", 0)) as address:
+    with process.showing(run, ("127.0.0.1", 0)) as address:
         with urllib.request.urlopen(address, timeout=60) as answer:
             page = answer.read().decode()
         assert "connect-src 'self'" in page
@@ -116,8 +116,8 @@ def test_elsewhere_a_token_is_asked_for(run, monkeypatch):
         wait = staticmethod(lambda timeout: 0)
 
     started = []
-    monkeypatch.setattr(live.subprocess, "Popen", lambda command, **options: started.append(command) or Process)
-    with live.showing(run, ("0.0.0.0", 0)) as address:
+    monkeypatch.setattr(process.subprocess, "Popen", lambda command, **options: started.append(command) or Process)
+    with process.showing(run, ("0.0.0.0", 0)) as address:
         token = re.fullmatch(r"http://0\.0\.0\.0:\d+/\?token=([\w-]{20,})", address)[1]
         assert Process.stdin.getvalue() == f"{token}\n"
     assert not any(token in word for word in started[0])  # which all who use the machine may see

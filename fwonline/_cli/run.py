@@ -200,7 +200,7 @@ def _live(stack: contextlib.ExitStack, folder: RunFolder, options: Options) -> s
     """Serve the run's page, where that is asked for: a line that says where."""
     if options.live is None:
         return ""
-    from fwonline._cli.report.live import showing
+    from fwonline._cli.report.process import showing
 
     return f"live: {stack.enter_context(showing(folder.path, options.live))}"
 

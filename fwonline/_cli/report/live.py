@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import os
 import secrets
 import socket
-import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from fwonline._cli.metrics import Place, refused, url
 from fwonline._cli.report.logs import (
     WHOLE,
     Row,
@@ -32,13 +29,13 @@ from fwonline._cli.report.logs import (
     thinned,
 )
 from fwonline._cli.report.page import HOW, curves_of, facts, libraries, whole
+from fwonline._cli.report.process import LOCAL
 
-__all__ = ["History", "application", "showing"]
+__all__ = ["History", "application"]
 
 _LOOK = 2.0  # seconds between two looks at the log, while anybody reads
 _ROWS = 2400  # reports that are kept; of more than these the history is thinned
 _READERS = 64
-_FREE = ("127.0.0.1", "::1", "localhost")
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'"
 
 # All that is not the libraries' own: take what is sent, change the values of a chart that is there, or draw it anew.
@@ -191,52 +188,11 @@ def application(run: Path, token: str | None) -> Any:
         return refusal(request) or StreamingResponse(shown.events(), media_type="text/event-stream", headers=plain)
 
     # a name that another site has pointed at this machine is none of its names
-    hosts = [*_FREE, "[::1]"] if token is None else ["*"]
+    hosts = [*LOCAL, "[::1]"] if token is None else ["*"]
     routes = [Route("/", front), Route("/events", events)]
     found = Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)])
     found.state.shown = shown
     return found
-
-
-@contextlib.contextmanager
-def showing(run: Path, place: Place) -> Iterator[str]:
-    """Serve the page of the run in a folder while the block runs; yield its address.
-
-    Raises
-    ------
-    OSError
-        When the port is taken or is not to be had here.
-    ImportError
-        When the server, or what draws, is not installed.
-    """
-    for name in ("uvicorn", "starlette", "vl_convert"):
-        if importlib.util.find_spec(name) is None:
-            raise ImportError(name, name=name)
-    try:
-        family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
-        server = socket.create_server(place, family=family)
-    except OSError as error:
-        raise OSError(refused("live", place, error)) from error
-    token = "" if place[0] in _FREE else secrets.token_urlsafe(16)
-    address = url((place[0], server.getsockname()[1]), f"?token={token}" if token else "")
-    command = [sys.executable, "-m", "fwonline._cli.report.live", str(run), str(server.fileno())]
-    # Ctrl-C is for the run, whose end is this process's end; the token is not for the list of processes
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, pass_fds=[server.fileno()], start_new_session=True, text=True
-    )
-    server.close()
-    assert process.stdin is not None
-    process.stdin.write(f"{token}\n")
-    process.stdin.flush()
-    try:
-        yield address
-    finally:
-        process.stdin.close()
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _serve(run: Path, descriptor: int) -> None:

@@ -17,7 +17,6 @@ from fwonline._cli.folder import RunFolder
 from fwonline._cli.report import vega
 from fwonline._cli.report.logs import Log
 from fwonline._cli.report.panels import lines, panels_of
-from fwonline.datasets import BlockCovariance
 from fwonline.definition import read_definition
 from fwonline.exceptions import FWOnlineError
 
@@ -198,6 +197,8 @@ def _truth(run: Path, n_features: int) -> np.ndarray | None:
         or source.get("n_features") != n_features
     ):
         return None
+    from fwonline.datasets import BlockCovariance
+
     parameters = {key: value for key, value in source.items() if key != "class"}
     with contextlib.suppress(TypeError, ValueError, AttributeError):
         return BlockCovariance(**{"seed": values.get("run", {}).get("seed"), **parameters}).covariance
