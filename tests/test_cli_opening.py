@@ -39,6 +39,7 @@ def loaded(tmp_path_factory):
     "module",
     [
         *("scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.sparse.linalg"),
+        *("scipy.special._ufuncs", "numpy.f2py.crackfortran", "numpy.testing._private"),
         *("sklearn", "pandas", "pyarrow", "polars", "matplotlib", "rich", "kafka"),
         *("river.stream", "river.datasets", "river.tree", "river.metrics.roc_auc", "river.metrics.geometric_mean"),
         *("fwonline.loop.group", "fwonline.covariance", "fwonline.reco", "fwonline.datasets"),

@@ -2,7 +2,8 @@
 
 A package such as ``river.metrics`` imports all of its modules, and with them scipy.stats, scikit-learn and pandas, for
 the sake of one metric. In a process of the command its modules wait until a name of theirs is asked for. A package
-whose ``__init__`` does more than import from its own modules is run as it is.
+whose ``__init__`` does more than import from its own modules is run as it is. A few modules of numpy and scipy, which
+others mention and a run does not use, wait by Python's own means.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.machinery
+import importlib.util
 import sys
 import types
 from collections.abc import Sequence
@@ -19,6 +21,8 @@ from typing import Any
 __all__ = ["open_when_asked"]
 
 _PACKAGES = ("fwonline", "river")
+# scipy looks at all of numpy's names, river's losses name scipy.special.
+_UNUSED = {"numpy": ("f2py", "testing"), "scipy": ("special",)}
 # What an ``__init__`` may hold besides the imports that wait.
 _AT_ONCE = (ast.Assign, ast.AnnAssign, ast.Expr, ast.FunctionDef, ast.Import, ast.ImportFrom)
 
@@ -36,14 +40,29 @@ class _Finder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name.partition(".")[0] not in _PACKAGES:
+        if name not in _UNUSED and name.partition(".")[0] not in _PACKAGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.submodule_search_locations is not None:
             loader = spec.loader
             if type(loader) is importlib.machinery.SourceFileLoader:
-                spec.loader = _Loader(loader.name, loader.path)
+                spec.loader = (_Whole if name in _UNUSED else _Loader)(loader.name, loader.path)
         return spec
+
+
+class _Whole(importlib.machinery.SourceFileLoader):
+    """Runs a package as it is, and lets modules of it that are not used wait until something of theirs is."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        for name in _UNUSED[self.name]:
+            spec = importlib.util.find_spec(whole := f"{self.name}.{name}")
+            if spec is None or spec.loader is None or whole in sys.modules:
+                continue
+            spec.loader = importlib.util.LazyLoader(spec.loader)
+            sys.modules[whole] = late = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(late)
+            setattr(module, name, late)
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
