@@ -17,7 +17,7 @@ from typing import Any
 
 import fwonline
 from fwonline._cli import FolderError
-from fwonline._cli.opening import open_when_asked
+from fwonline._cli.opening import open_when_asked, uncollected
 from fwonline._install import how_to_install
 from fwonline.exceptions import DefinitionError, SampleError, TooManyRejectedError
 
@@ -109,8 +109,9 @@ def _init(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from fwonline._cli.init import is_data
-    from fwonline._cli.run import Options, run
+    with uncollected():
+        from fwonline._cli.init import is_data
+        from fwonline._cli.run import Options, run
 
     if options.target is not None or is_data(options.definition):
         from fwonline._cli.init import definition_for

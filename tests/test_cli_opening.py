@@ -1,5 +1,6 @@
 """What a run loads, and how packages wait for what is asked of them."""
 
+import gc
 import importlib
 import importlib.util
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import pytest
 
-from fwonline._cli.opening import _Loader, open_when_asked
+from fwonline._cli.opening import _Loader, open_when_asked, uncollected
 
 DEFINITION = """
 source = { class = "CSVSource", path = "rows.csv", target = "y" }
@@ -66,6 +67,12 @@ def test_where_the_libraries_are_in_use_nothing_is_changed():
     before = list(sys.meta_path)
     open_when_asked()
     assert sys.meta_path == before
+
+
+def test_garbage_is_looked_for_again_afterwards():
+    with uncollected():
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 @pytest.fixture

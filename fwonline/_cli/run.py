@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fwonline._cli import FolderError
 from fwonline._cli.folder import LogWriter, RunFolder
+from fwonline._cli.opening import uncollected
 from fwonline._cli.sweep import Member, combinations, suffix, sweep
 from fwonline._cli.view import LiveView, Output, PlainView, View, told_of_compiling
 from fwonline.checkpoint import Checkpoint
@@ -64,13 +65,14 @@ def run(path: Path, options: Options) -> int:
     DefinitionError, FolderError
         Before anything has run or been written.
     """
-    every = [
-        (
-            settings,
-            load_definition(path, allow_write=options.allow_write, allow_env=options.allow_env, settings=settings),
-        )
-        for settings in combinations(choices(list(options.settings)))
-    ]
+    with uncollected():
+        every = [
+            (
+                settings,
+                load_definition(path, allow_write=options.allow_write, allow_env=options.allow_env, settings=settings),
+            )
+            for settings in combinations(choices(list(options.settings)))
+        ]
     (settings, definition), *others = every
     if others and options.live:
         raise DefinitionError(
