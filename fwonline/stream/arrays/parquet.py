@@ -18,8 +18,8 @@ from fwonline.stream.records import RecordLayout
 
 __all__ = ["ParquetSource"]
 
-#: Rows of which samples are made at once.
-_SAMPLES = 256
+#: Rows of which samples are made at once; bytes of a column that are read at once.
+_SAMPLES, _BUFFER = 256, 1 << 16
 
 
 class ParquetSource(TableSource):
@@ -72,7 +72,8 @@ class ParquetSource(TableSource):
         except ImportError:
             raise SourceError(f"{self.name}: reading Parquet needs pyarrow: {how_to_install('parquet')}") from None
         try:
-            with parquet.ParquetFile(self.path) as file:
+            # a buffer for each column, or pyarrow would hold whole row groups, which may be the whole file
+            with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
                 yield from self._batches(file)
         except (OSError, ArrowException) as error:
             raise SourceError(f"{self.name}: expected a Parquet file: {_reason(error)}") from error
