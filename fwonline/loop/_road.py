@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwonline._compiled import compiled
 from fwonline._pipeline import final_estimator
 from fwonline._protocols import SupportsPlayBlock
 from fwonline.loop._learner import Learner
@@ -25,6 +24,8 @@ def take_road(source: Source, learner: Learner, *, blocks: bool) -> Road:
         return Road(False, f"{type(source).__name__} yields these rows so")
     if not blocks:
         return Road(False, "blocks = false")
+    from fwonline._compiled import compiled  # not before it is known that there are blocks: it loads kernels
+
     player = compiled(learner.model)
     why = _obstacle(learner.model, player)
     for monitor in learner.monitors:

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from river import linear_model, metrics, preprocessing
+from river import compose, linear_model, metrics, preprocessing
 from scipy import sparse
 from support.block_loops import BlockSource, ByRows, dicts_of
 
@@ -261,11 +261,22 @@ def real_classifier():
     return FWClassifier(sets.L1Ball(3.0), optim.SFW(), seed=1, intercept=False)
 
 
+def scaled_regressor():
+    final = preprocessing.TargetStandardScaler(FWRegressor(sets.L1Ball(3.0), optim.SFW(), seed=1))
+    return preprocessing.MinMaxScaler() | final
+
+
+def scaled_classifier():
+    return preprocessing.StandardScaler() | real_classifier()
+
+
 FILES = {
     "numbers": (["1.5", "-2.25", "0.125"], real_regressor, lambda: [Metric(metrics.MAE() + metrics.R2()), Gap()]),
     "whole numbers, too": (["1", "1.5", "0", "-3"], real_regressor, lambda: [Metric(metrics.RMSE())]),
     "labels": (["0", "1"], real_classifier, lambda: [Metric(metrics.Accuracy())]),
     "texts": (["yes", "no"], real_classifier, lambda: [Metric(metrics.Accuracy())]),
+    "scaled": (["1.5", "-2.25", "7"], scaled_regressor, lambda: [Metric(metrics.RMSE())]),
+    "scaled labels": (["1", "0"], scaled_classifier, lambda: [Metric(metrics.Accuracy())]),
     "probabilities": (["true", "0"], real_classifier, lambda: [Metric(metrics.CrossEntropy())]),
 }
 
@@ -448,6 +459,8 @@ REASONS = [
     (linear_model.LogisticRegression, [], "LogisticRegression learns samples one by one"),
     (lambda: Own(sets.L1Ball(1.0)), [], "Own has a predict_one of its own, which no block goes through"),
     (lambda: FWClassifier(sets.L1Ball(1.0), max_names=5), [], "max_names=5: which features make room"),
+    (lambda: compose.Select("a") | real_classifier(), [], "the step Select has no compiled form"),
+    (lambda: preprocessing.StandardScaler() | linear_model.Perceptron(), [], "Perceptron learns samples one by one"),
     (real_classifier, [Watching()], "the monitor Watching looks at each sample"),
     (real_classifier, [Foreign()], "the monitor Foreign looks at each sample"),
 ]
