@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from river import datasets, preprocessing
 from river import optim as river_optim
+from scipy import sparse
 from support.oracles import OwnSquared
 from support.pairwise_oracle import MixtureOracle, PairwiseOracle
 
@@ -50,7 +51,7 @@ def stream(n, d, binary, seed=0):
     ("where", "loss"), [(s, f) for s in SETS for f in LOSSES if f == "squared" or not s.startswith("l2")]
 )
 def test_the_model_is_the_sum_over_all_samples(where, loss, window):
-    X, y = stream(15, 6, loss == "log", seed=5)
+    X, y = stream(15, 6, loss == "log", seed=5 if window is None else 11)
     kind = FWClassifier if loss == "log" else FWRegressor
     alone = StochasticPairwiseFW(memory=8, steps_per_sample=4, window=window, forgetting=False)
     model = kind(SETS[where], alone, LOSSES[loss], seed=3, intercept=False)
@@ -142,6 +143,35 @@ def test_what_is_noise_stays_out():
     assert len(careful.weights) < len(free.weights) / 3
     assert {0, 1} <= set(careful.weights)
     assert careful.cumulative_loss < free.cumulative_loss
+
+
+def test_words_seen_once_stay_out_of_a_large_vocabulary_and_noise_costs_little():
+    """Labels that no word tells: beside the log loss of the mean, those of the default are within an eighth."""
+    rng = np.random.default_rng(0)
+    n, d, words = 1000, 70_000, 50
+    frequency = 1.0 / (np.arange(d) + 10.0)
+    columns = rng.choice(d, n * words, p=frequency / frequency.sum())
+    X = sparse.csr_array((np.full(n * words, words**-0.5), (np.repeat(np.arange(n), words), columns)), shape=(n, d))
+    X.sum_duplicates()
+    y = rng.random(n) < 0.5
+    model = FWClassifier(sets.L1Ball(1e5), seed=0)
+    model.learn_arrays(X, y)
+    assert model.cumulative_loss / n < 1.125 * math.log(2.0)
+    seen = np.bincount(X.indices, minlength=d)
+    assert min(seen[j] for j in model.weights) > 1
+
+
+def test_where_samples_fade_noise_is_no_bar_once_every_weight_counts():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 20))
+    bars = {}
+    for name, w in {"dense": np.where(np.arange(20) % 2, 3.0, -3.0), "sparse": 3.0 * (np.arange(20) == 7)}.items():
+        model = FWRegressor(sets.L1Ball(100.0), seed=0, intercept=False)
+        model.learn_arrays(X, X @ w + rng.normal(size=400))
+        full, *bars[name] = (run.s.penalty for run in model._run._models)
+        assert full == pytest.approx(0.3 * math.sqrt(math.log(21.0)))
+    assert max(bars["dense"]) < 0.1 * full
+    assert min(bars["sparse"]) > 0.8 * full
 
 
 def changing(seed, n=400, d=4):

@@ -23,7 +23,7 @@ class PairwiseOracle:
         self.window, self.first = window, 0
         self.w, self.key = np.zeros(d), np.zeros(d)
         self.samples = []  # [x, y, alpha, h, w^i, what it counts]
-        self.c = c * math.sqrt(math.log(1 + d))
+        self.c = self.errors = c * math.sqrt(math.log(1 + d))
         self.seen = self.model = self.pull = self.total = 0.0
         self.count = 0
         self.trust, self.effective = np.zeros(d), 0.0
@@ -185,6 +185,8 @@ class PairwiseOracle:
         self.b -= step
 
     def learn(self, x, y, weight=1.0):
+        if self.window < math.inf and self.kind not in ("Box", "LInfBall"):  # less where no weight is 0
+            self.c = self.errors * (1.0 - (np.count_nonzero(self.w) / self.w.size) ** 8)
         z = float(x @ self.w) + self.b
         self.total += float(self.loss(y, z))
         self.effective = (1.0 - 1.0 / self.window) * self.effective + 1.0

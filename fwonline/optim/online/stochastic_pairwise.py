@@ -72,11 +72,21 @@ def slot_of(s, age, slots):
 
 
 @part
+def penalty(s):
+    """Standard errors of a slope that count as noise; where samples fade, less the fewer weights are 0.
+
+    Half of them make no difference: the eighth power tells a point that is dense from one that is still forming.
+    """
+    errors = s.significance * math.sqrt(math.log(1.0 + s.d))
+    return errors * (1.0 - (s.nonzeros / max(s.d, 1)) ** 8) if s.growth != 1.0 else errors
+
+
+@part
 def enter(run, problem, x, at, seen):
     """The newest sample takes the oldest one's place, whose contribution stays as it was last seen."""
     mem, own, s = run.mem, run.own, run.state[0]
     h = curvature(s, problem.loss, seen.y, seen.prediction, seen.loss, seen.alpha)
-    s.penalty = s.significance * math.sqrt(math.log(1.0 + s.d))
+    s.penalty = penalty(s)
     slot = (s.seen - 1) % mem.held.size
     if s.live == mem.held.size:
         s.live -= 1
@@ -297,8 +307,9 @@ class StochasticPairwiseFW(Optimizer):
 
     Streams change: suddenly, gradually, again and again, by a slope that never stops. So, online, two more such models
     learn beside this one, in whose sums a sample counts :math:`e^{-1/64}` and :math:`e^{-1/16}` of the next (nearly:
-    1 - 1/64 and 1 - 1/16). What predicts is a convex combination of the three points, which lies in the set. Its
-    weights minimise, on the simplex, a quadratic model of the loss that they would have had on the last hundred
+    1 - 1/64 and 1 - 1/16). Of theirs the last term of F counts 1 - (share of the weights that are not 0)^8: where every
+    weight moves, none is held back. What predicts is a convex combination of the three points, which lies in the set.
+    Its weights minimise, on the simplex, a quadratic model of the loss that they would have had on the last hundred
     samples, in which weight leaves the model that remembers only for what is gained beyond noise. On a stream that
     stays the same that is nothing: all weight is on one model, and the others cost time alone. A model that loses more
     than the next faster one, by five standard errors of the difference within the last eight of that one's windows,
