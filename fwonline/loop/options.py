@@ -88,7 +88,8 @@ class Timing:
         Seconds or items between two reports; by default a second, and reports at 1, 2, 5, 10, 20, ... items.
     blocks
         Whether rows are taken in blocks where source, model and monitors can: some ten times as fast, and with the same
-        results. Without it every row comes by itself.
+        results (values are floats in blocks: river's `MinMaxScaler` then keeps 3.0 where a sample had the whole number
+        3). Without it every row comes by itself.
     """
 
     checkpoint_every: float | None = None
