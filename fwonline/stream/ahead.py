@@ -24,6 +24,8 @@ FIRST, MOST = 1 << 15, 1 << 22
 WAIT = 0.003
 #: Shorter runs of rows come as samples, which cost less.
 FEWEST = 8
+#: Where one line in fewer than so many is no row, samples cost less: a block of so many rows costs a loop as much.
+DENSE = 16
 
 
 class Parsed(NamedTuple):
@@ -138,7 +140,7 @@ class Ahead:
         k = int(piece.odd.searchsorted(at))
         last = int(piece.rows.searchsorted(piece.odd[k])) if k < len(piece.odd) else len(piece.rows)
         last = min(last, first + most)
-        return Run(piece, first, last, name) if last - first >= FEWEST else None
+        return Run(piece, first, last, name) if last - first >= min(FEWEST, most) else None
 
     @property
     def left(self) -> int:
@@ -188,7 +190,7 @@ class Ahead:
         else:
             piece = None if self.is_left or self.is_sparse else self._fetch()
         if piece is not None:
-            self.is_sparse = FEWEST * len(piece.odd) > max(piece.n_lines, 64)
+            self.is_sparse = DENSE * len(piece.odd) > max(piece.n_lines, 128)
         if piece is not None and self._in_thread and not (self.is_left or self.is_sparse):
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(1, "fwonline-read")

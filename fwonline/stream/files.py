@@ -210,7 +210,7 @@ class FileSource(Source):
             self._close_items()
             raise
         if ahead.is_sparse:
-            blocks.pause, blocks.next_pause = ahead.left + blocks.next_pause, 4 * blocks.next_pause
+            blocks.pause, blocks.next_pause = ahead.left + blocks.next_pause, min(4 * blocks.next_pause, 128 * PAUSE)
         return blocks.run
 
     def _count_taken(self) -> None:

@@ -79,13 +79,13 @@ def test_both_roads_are_one(i, name):
 @pytest.mark.parametrize("converters", ["number", "int", "bool", {"y": "bool"}, {"b": "int", "y": "number"}])
 def test_what_columns_hold(converters, end):
     ones = b"1,0,1" + end
-    data = b"".join(ones * 99 + rows(5, n, end) + middle for n, middle in enumerate(MIDDLE.values()))
+    data = b"".join(ones * 199 + rows(5, n, end) + middle for n, middle in enumerate(MIDDLE.values()))
     both(source_of(HEADER + data, converters=converters), 300, 1501)
 
 
 TABLE = b"id,at,name,a,on,y\n" + b"".join(
     b"k%d,2024-05-01T00:00:%02d,N\xc3\xbc n,%d.5,%s,%d\n" % (i, i % 60, i, [b"yes", b"FALSE"][i % 2], i % 3)
-    if i % 12 == 0
+    if i % 29 == 0
     else b"k%d,%d,Joe,%d.5,%s,%d\n" % (i, 1e9 + i, i, [b"yes", b"False"][i % 2], i % 3)
     for i in range(60)
 )

@@ -85,6 +85,11 @@ def test_both_roads_are_one():
         assert check_roads(source_of(b"".join(lines) + end), every=301) >= 8 * len(lines)
 
 
+@pytest.fixture(autouse=True)
+def _odd_rows_among_others(monkeypatch):
+    monkeypatch.setattr(ahead, "DENSE", 8)
+
+
 @pytest.fixture
 def every_row_in_a_block(monkeypatch):
     monkeypatch.setattr(ahead, "FEWEST", 1)

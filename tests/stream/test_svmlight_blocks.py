@@ -69,6 +69,11 @@ ODD += [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _odd_rows_among_others(monkeypatch):
+    monkeypatch.setattr(ahead, "DENSE", 8)
+
+
 @pytest.fixture
 def every_row_in_a_block(monkeypatch):
     monkeypatch.setattr(ahead, "FEWEST", 1)
