@@ -20,10 +20,10 @@ from fwonline.loop._guard import Guard, Refusal, rejected_sample
 from fwonline.loop._kind import difference, kind_of
 from fwonline.loop._pending import Early, Pending, Question
 from fwonline.loop._rejections import Rejections
-from fwonline.loop._rows import clean_rows, rows_of
 from fwonline.loop._saved import check_state
 from fwonline.loop._signals import Stop, WaitOver
 from fwonline.loop._values import check_time, is_hashable, shown
+from fwonline.loop.blocks.rows import clean_rows, rows_of
 from fwonline.loop.options import Options
 from fwonline.loop.report import Counts, Observer
 from fwonline.stream.base import Rejected, Sample, Sink, Source

@@ -13,8 +13,8 @@ from fwonline.checkpoint.file import Checkpoint
 from fwonline.exceptions import CheckpointError, SourceError
 from fwonline.loop._base import Loop, values_of
 from fwonline.loop._learner import Learner
-from fwonline.loop._road import take_road
 from fwonline.loop._signals import Stop
+from fwonline.loop.blocks.road import take_road
 from fwonline.loop.options import BadSamples, Options, Questions, Timing
 from fwonline.loop.report import Counts, Observer, Road, Start
 from fwonline.stream.base import Rejected, Sample, Sink, as_source

@@ -18,7 +18,7 @@ from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor
 from fwonline.loop import EventLoop, Observer
 from fwonline.loop._guard import Guard
-from fwonline.loop._rows import clean_rows
+from fwonline.loop.blocks.rows import clean_rows
 from fwonline.monitors import Gap, Metric, Monitor
 from fwonline.stream import CSVSource, JSONLinesSink, Rejected, Sample
 from fwonline.stream.block import Block
