@@ -7,6 +7,9 @@ import typing
 import numpy as np
 from scipy import sparse
 
+from fwonline._kernels.layout import LARGEST
+from fwonline.linear_model.columns import KEPT
+
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
@@ -43,6 +46,9 @@ class Flow:
         if sparse.issparse(X):
             self.columns, self.indptr = X.indices, X.indptr.astype(np.int64)
             self.val = X.data.astype(np.float64)
+            if X.shape[1] > KEPT:  # arrays of all columns would be large: those that rows have are numbered anew
+                met, self.columns = np.unique(X.indices, return_inverse=True)
+                self.names = [names[j] for j in met.tolist()]
         else:
             d = X.shape[1]
             self.indptr = np.arange(self.n + 1, dtype=np.int64) * d
@@ -58,6 +64,12 @@ class Flow:
             self.asked, self.val = self.asked[:end], self.val[:end]
             if self.columns is not None:
                 self.columns = self.columns[:end]
+
+    def cut_large(self) -> None:
+        """Have no row from the first on that would be predicted with values that no model could sum."""
+        if not (self.asked.max(initial=0.0) <= LARGEST and self.asked.min(initial=0.0) >= -LARGEST):
+            first = int(np.argmin(np.abs(self.asked) <= LARGEST))
+            self.cut(int(np.searchsorted(self.indptr, first, side="right")) - 1)
 
     def used(self) -> NDArray[np.int64]:
         """The columns that rows have, ascending."""

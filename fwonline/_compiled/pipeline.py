@@ -96,6 +96,7 @@ class CompiledPipeline:
             flow = Flow(X[:n], names)
             told = [step.run(flow) for step in self._made]
             flow.know(self._estimator._features.positions.__contains__)
+            flow.cut_large()
         return flow, told
 
     def _scaled(self, y: NDArray, n: int) -> tuple[NDArray, NDArray[np.float64] | None, Callable[[], None]]:

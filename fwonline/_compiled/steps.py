@@ -8,6 +8,7 @@ import typing
 import numpy as np
 
 from fwonline._compiled import kernels
+from fwonline.linear_model.columns import KEPT
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +106,11 @@ class Hashing(Step):
         self._names: typing.Any = None
         self._buckets, self._signs = np.zeros(0, np.int64), np.zeros(0)
 
+    @property
+    def reason(self) -> str | None:
+        size = self.transformer.n_features
+        return f"FeatureHasher(n_features={size}) has too many for a table of them" if size > KEPT else None
+
     def run(self, flow: Flow) -> Callable[[], None]:
         size = self.transformer.n_features
         buckets, signs = self._places(flow)
@@ -124,9 +130,13 @@ class Hashing(Step):
     def _places(self, flow: Flow) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The bucket and the sign of each column that rows have."""
         names = flow.names if isinstance(flow.names, range) else list(flow.names)
-        if self._names != names:
+        are_numbers = isinstance(names, range) and isinstance(self._names, range)
+        if not are_numbers and self._names != names:
+            self._buckets, self._signs = np.zeros(0, np.int64), np.zeros(0)
+        if (more := len(names) - self._buckets.size) > 0:
             self._names = names
-            self._buckets, self._signs = np.full(len(names), -1), np.zeros(len(names))
+            self._buckets = np.append(self._buckets, np.full(more, -1))
+            self._signs = np.append(self._signs, np.zeros(more))
         used = flow.used()
         for j in used[self._buckets[used] < 0].tolist():
             ((self._buckets[j], self._signs[j]),) = self.transformer.transform_one({names[j]: 1.0}).items()

@@ -80,7 +80,7 @@ class NamedRows:
         return {self._names[j]: v for j, v in zip(self._columns[start:stop].tolist(), values, strict=True)}
 
     def answers(self, n: int) -> Floats:
-        """What kernels answered to the first rows, shape (n, answers)."""
+        """The raw predictions of the first rows, shape (n, scores)."""
         return self.rows.shown[:n] if self.rows.shown.shape[1] else self.rows.noted[:n, :1]
 
     def learned(self, n: int, run: Run) -> LastSamples:
@@ -105,7 +105,7 @@ class _Dense(NamedRows):
             return None
         columns = self._features.columns(self._names)
         d = len(self._names)
-        self.rows.idx.reshape(-1, d)[:] = np.arange(d) if columns is None else columns
+        self.rows.idx.reshape(self.n, d)[:] = np.arange(d) if columns is None else columns
         return self._features.new_ranks
 
 

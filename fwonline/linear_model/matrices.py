@@ -24,6 +24,8 @@ def label_array(classes: tuple) -> NDArray:
     labels = np.empty(len(classes), dtype=object)
     for k, label in enumerate(classes):
         labels[k] = label
+    if len(set(map(type, classes))) > 1:  # 0 and 1.0 are not 0.0 and 1.0
+        return labels
     try:
         natural = np.array(classes)
     except ValueError:  # some are tuples

@@ -50,11 +50,11 @@ class Playing:
     # --- what an estimator adds -------------------------------------------------------------------------------
 
     def _play_scores(self, x: dict, y: typing.Any) -> Sequence[float] | Floats:
-        """Learn a sample; return what it was answered before: a number, or one for each class known then."""
+        """Learn a sample; return its raw prediction before: a number, or one for each class known then."""
         raise NotImplementedError
 
     def _answers(self, raw: Floats, classes: tuple) -> NDArray:
-        """Predictions of rows from what kernels answered, shape (rows, answers)."""
+        """Predictions of rows from the raw ones of kernels, shape (rows, scores)."""
         raise NotImplementedError
 
     def _shares(self, raw: Floats, classes: tuple) -> Probabilities:
@@ -63,7 +63,7 @@ class Playing:
 
     @property
     def _n_answers(self) -> int:
-        """What kernels answer to a row beside what is noted of it: a score for each class, or 0."""
+        """How many scores kernels write of a row beside what is noted of it: one for each class, or 0."""
         return 0
 
     # --- blocks -----------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Playing:
         return self._by_classes(self._play_all(X, labels), labels, before)
 
     def _play_all(self, X: typing.Any, labels: NDArray) -> Floats:
-        """Play all rows; return what kernels answered to them."""
+        """Play all rows; return their raw predictions."""
         values, names = self._matrix(X)
         play = self._play_matrix if self.play_reason is None else self._play_singly
         raw, error = play(values, labels, names)
@@ -194,7 +194,7 @@ class Playing:
     def _play_matrix(
         self, X: typing.Any, labels: NDArray, names: Sequence, asked: Floats | None = None
     ) -> tuple[Floats, SampleError | None]:
-        """Play rows, predicted with the values ``asked`` where these are given: answers, and what ended them early."""
+        """Play rows, predicted with the values ``asked`` where these are given: raw ones, and what ended them early."""
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have one target for each of the {X.shape[0]} rows of X, got shape {labels.shape}")
         before, seen, run = self._classes, self._run.s.seen, typing.cast("Run", self._run)

@@ -176,7 +176,7 @@ class Learner:
                 while item.taken < self._clean and not questions:
                     yield item
                     n_slices += 1
-                if not check_values and item.taken < len(item):
+                if not check_values and self.guard.target == "label" and item.taken < len(item):
                     self._met.add(item.y[item.taken : item.taken + 1].tolist()[0])
             is_short = item.taken - start < _SHORT * n_slices
             n_samples = min(2 * n_samples + _SHORT, _TICK_SAMPLES) if is_short else 0

@@ -77,9 +77,9 @@ class Run:
 
     def __init__(self, piece: Piece, first: int, last: int, name: str) -> None:
         self.piece = piece
-        self._rows = piece.rows[first:last]
-        lines = piece.line + 1 + self._rows
-        self.block = piece.cut(first, last, lambda a, b: [f"{name}:{line}" for line in lines[a:b].tolist()])
+        rows = self._rows = piece.rows[first:last]
+        before = piece.line + 1  # which may be more than 32 bits hold
+        self.block = piece.cut(first, last, lambda a, b: [f"{name}:{before + row}" for row in rows[a:b].tolist()])
 
     @property
     def last_line(self) -> int:

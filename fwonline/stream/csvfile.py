@@ -165,7 +165,7 @@ class CSVSource(FileSource):
 
     @property
     def has_blocks(self) -> bool:
-        """Whether every feature and the target are numbers or truth values, each byte of the text has one meaning."""
+        """Whether all features may be numbers or truth values, and each byte of the text has one meaning."""
         kinds = {**dict.fromkeys(self.layout.roles, self._default), **self._converters}
         role_of = self.layout.roles.get
         return (

@@ -20,6 +20,10 @@ __all__ = ["CODES", "DelimitedRows", "targets"]
 CODES = {KINDS["auto"]: AUTO, KINDS["number"]: NUMBER, KINDS["int"]: INTEGER, KINDS["bool"]: BOOLEAN}
 
 
+#: Stands for a byte that is never there.
+_NO_BYTE = 256
+
+
 class DelimitedRows:
     """Reads text as rows of numbers.
 
@@ -64,8 +68,8 @@ class DelimitedRows:
                 columns[i] = CODES[convert], self._names.index(name)
         self._columns = columns
         self._shortest = int(np.where(columns[:, 0] == SKIPPED, 1, 2).sum())  # bytes of a row
-        blank = 0 if dialect[0] == " " else ord(" ")
-        self._dialect = np.array([*dialect.encode(), blank], np.uint8)
+        blank = _NO_BYTE if " " in dialect else ord(" ")
+        self._dialect = np.array([*dialect.encode(), blank], np.uint16)
 
     def __call__(self, text: bytes) -> Parsed:
         n_lines = text.count(b"\n")
@@ -99,12 +103,12 @@ class DelimitedRows:
         def cut(first: int, last: int, origins: Origins) -> Block:
             rows = slice(first, last)
             if self._target is None:
-                answers = np.empty(last - first, object)
-                answers[:] = labels[rows]
+                own = np.empty(last - first, object)
+                own[:] = labels[rows]
             else:
-                answers = targets(self._target, y[rows], whole[rows])
+                own = targets(self._target, y[rows], whole[rows])
             return Block(
-                X[rows], answers, origins, self._names, keys and keys[rows], None if times is None else times[rows]
+                X[rows], own, origins, self._names, keys and keys[rows], None if times is None else times[rows]
             )
 
         return Parsed(found.starts, odd, lines, cut)

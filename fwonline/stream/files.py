@@ -193,7 +193,7 @@ class FileSource(Source):
 
     def _next_run(self, most: int, item: Sample | Rejected) -> Run | None:
         """Return rows of numbers; None where the next line must be read by itself, or there is none."""
-        if self._end_run() or self._holds_lines() or self._blocks.pause:
+        if self._end_run() or self._holds_lines() or self._blocks.pause or self._closed:
             return None
         blocks, opened = self._blocks, self._input
         if (ahead := blocks.ahead) is None:

@@ -1,10 +1,12 @@
 """Pipelines played in blocks: to the last bit what river's own methods make of one row after another."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from river import compose, preprocessing
+from scipy import sparse
 from support.catalogue import regression, state_of
 from support.played import BLOCKS, bits, samples_of, words
 
@@ -160,3 +162,33 @@ def test_an_empty_block():
     model = preprocessing.StandardScaler() | regressor()
     answers, error = compiled(model).play_block(np.ones((0, 2)), np.zeros(0))
     assert (len(answers), error) == (0, None)
+
+
+@pytest.mark.parametrize("steps", ["standard", "hashed", "scaled-and-hashed"])
+def test_columns_of_large_numbers_cost_no_arrays_of_all(steps):
+    X, y = words(160, 20)
+    columns = np.append(np.arange(19), (1 << 31) - 2)
+    wide = sparse.csr_array((X.data, columns[X.indices], X.indptr), shape=(X.shape[0], (1 << 31) - 1))
+    tracemalloc.start()
+    assert both(lambda: STEPS[steps]() | regressor(), wide, y, None) > 80
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100e6
+
+
+def test_many_buckets_are_left_to_river():
+    model = preprocessing.FeatureHasher(n_features=1 << 30) | regressor()
+    assert "n_features" in compiled(model).play_reason
+
+
+def test_rows_that_a_scaler_makes_infinite_are_left_to_samples():
+    X, y = np.full((30, 2), 1e-320), np.arange(30) % 2 > 0
+    X[::3] = 2e-320
+    X[20:, 1] = 1.0
+    model = preprocessing.MinMaxScaler() | FWSoftmax(seed=1)
+    for row in range(3):
+        model.learn_one(dict(enumerate(X[row].tolist())), y[row].item())
+    answers, error = compiled(model).play_block(X[3:], y[3:], probabilities=True)
+    assert len(answers.p) == 17
+    assert error is not None
+    assert model["FWSoftmax"].n_samples == 20

@@ -15,6 +15,7 @@ from fwonline._protocols import SupportsPlayBlock
 from fwonline.checkpoint import codec
 from fwonline.exceptions import SampleError
 from fwonline.linear_model import FWClassifier, FWRegressor, FWSoftmax
+from fwonline.optim.runs.run import Run
 
 
 def compare(make, X, y, names=None, singly=()):
@@ -65,6 +66,7 @@ LABELS = {
     "numbers": lambda y: (y > 0).astype(int),
     "texts": lambda y: np.where(y > 0, "spam", "ham"),
     "objects": lambda y: np.where(y > 0, "spam", "ham").astype(object),
+    "numbers of two types": lambda y: np.array([1.0 if label > 0 else 0 for label in y], dtype=object),
 }
 
 
@@ -90,6 +92,23 @@ def test_many_classes_come_one_after_another():
         assert state_of(one) == state_of(model)
         again = one.clone()
         assert again.play_arrays(X, y).tolist() == [max(row, key=row.get, default=None) for row in expected]
+
+
+def test_classes_that_come_late_have_room_from_the_first_row_on(monkeypatch):
+    plain = Run.learn_rows
+
+    def learn_rows(self, rows, first, last):
+        assert rows.shown.shape[1] <= self.own.scratch.shape[1]
+        return plain(self, rows, first, last)
+
+    monkeypatch.setattr(Run, "learn_rows", learn_rows)
+    X = sparse.csr_array(np.eye(3)[np.arange(60) % 3])
+    y = np.append(np.zeros(20, int), np.arange(40))
+    one, many = FWSoftmax(seed=1), FWSoftmax(seed=1)
+    for x, label in zip(samples_of(X, range(3)), y.tolist(), strict=True):
+        one.play_one(x, label)
+    assert len(many.play_arrays(X, y)) == 60
+    assert state_of(one) == state_of(many)
 
 
 def test_arrays_meet_classes_on_the_way():

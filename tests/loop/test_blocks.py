@@ -474,3 +474,10 @@ def test_says_what_keeps_rows_from_blocks(model, monitors, why):
         loop.run()
         assert str(seen.road).startswith(f"rows come one by one: {said}")
         assert seen.road.is_slower == blocks
+
+
+def test_targets_are_not_kept_as_labels():
+    items = [(x, 7 if i % 30 == 9 else y) for i, (x, y) in enumerate(rows(200))]
+    loop = EventLoop(BlockSource(items), regressor(), check_values=False)
+    assert loop.run().n_learned == 200
+    assert not loop._learner._met

@@ -63,6 +63,8 @@ NUMBERS = st.one_of(
 @example("1" + "0" * 400)
 @example("-0.0")
 @example("1234567890123456789012345e-20")
+@example("1" + "0" * 100_001 + "e-100300")
+@example("0." + "0" * 100_400 + "1e100300")
 def test_a_number_is_the_float_that_python_reads(text):
     value, size, form = found(text)
     try:

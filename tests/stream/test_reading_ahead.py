@@ -121,7 +121,20 @@ def test_the_thread_ends_with_the_iterator_and_with_the_source():
             position = source.position
             source.close()
             assert source.position == position
+            assert list(items) == []
         assert not threads()
+
+
+def test_lines_are_counted_beyond_32_bits():
+    source = stream.CSVSource(io.BytesIO(HEADER + rows(100)), "y", name="f")
+    items = source.blocks(50)
+    next(items)
+    before = source._line = 2**31 - 60
+    for _ in range(2):
+        block = next(items)
+        assert block.origins(48, 49) == [f"f:{before + 49}"]
+        before += 50
+        block.taken = len(block)
 
 
 def test_progress_counts_what_was_taken():

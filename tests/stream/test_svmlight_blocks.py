@@ -132,6 +132,13 @@ def test_columns_in_any_order_are_found_twice_or_not():
     assert check_roads(source_of("".join(in_order).encode()), every=100) == 8
 
 
+@pytest.mark.usefixtures("every_row_in_a_block")
+def test_lines_of_a_column_twice_follow_one_another():
+    columns = [range(first, first - 2000, -1) for first in (9000, 7000, 5000, 3000)]
+    lines = ["1 " + " ".join(f"{column}:1" for column in [*part, part[0]]) + "\n" for part in columns]
+    assert check_roads(source_of(rows(20) + "".join(lines).encode() + rows(20)), every=20) > 20
+
+
 def test_a_label_by_a_function_has_no_blocks():
     assert check_roads(source_of(rows(9), label=float)) == 0
     assert not source_of(b"", label=float)().has_blocks

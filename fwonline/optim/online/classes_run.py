@@ -204,7 +204,8 @@ class PairwiseClassesRun(Run):
         return status
 
     def learn_rows(self, rows: Rows, first: int, last: int) -> tuple[int, int]:
-        self._reserve_classes(int(rows.y[first:last].max(initial=-1.0)) + 1)
+        # what is shown of a row has room for classes that only later rows bring
+        self._reserve_classes(max(int(rows.y[first:last].max(initial=-1.0)) + 1, rows.shown.shape[1]))
         row, status = first, OK
         while row < last and status == OK:
             before = self.s.seen

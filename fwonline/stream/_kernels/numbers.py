@@ -25,6 +25,7 @@ _EXACT = np.uint64(1 << 53)  # whole numbers up to here are floats, and so are p
 _TENS = 10.0 ** np.arange(23)
 _FEWEST, _MOST = -342, 308  # beyond these powers of ten every w of 64 bits is 0 or infinite
 _MOST_DIGITS = 19  # that 64 bits hold for sure
+_MOST_POWER = np.int64(1 << 40)  # more than any text has digits, which an exponent may make up for
 
 
 def _powers_of_five() -> np.ndarray:
@@ -190,7 +191,7 @@ def read_number(text, start, point):
         power, behind = np.int64(0), place
         digit = byte(text, place) - np.uint64(48)
         while digit <= _NINE:
-            power = min(power * 10 + np.int64(digit), np.int64(100_000))
+            power = min(power * 10 + np.int64(digit), _MOST_POWER)
             place += 1
             digit = byte(text, place) - np.uint64(48)
         if place == behind:

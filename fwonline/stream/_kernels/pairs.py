@@ -47,16 +47,16 @@ def _is_end(text, place):
 
 
 @part
-def _are_different(found, start, stop, row):
+def _are_different(found, start, stop, line):
     """Whether no column stands twice among some entries; False where there are too many to tell."""
     size = np.int64(len(found.marks))
     if 2 * (stop - start) > size:
         return False
     for k in range(start, stop):
         column = np.int64(found.columns[k])
-        mark = (row + 1) << 31 | column
+        mark = (line + 1) << 31 | column
         slot = (column * 0x9E3779B1 >> 7) & (size - 1)
-        while found.marks[slot] >> 31 == row + 1:  # others are of rows before
+        while found.marks[slot] >> 31 == line + 1:  # others are of lines before
             if found.marks[slot] == mark:
                 return False
             slot = (slot + 1) & (size - 1)
@@ -135,7 +135,7 @@ def read_pairs(text, label, first, most, found):
                 stop += 1
                 rises &= index > last
                 last = index
-        if fits and stop > end and (rises or _are_different(found, end, stop, row)):
+        if fits and stop > end and (rises or _are_different(found, end, stop, line)):
             end = stop
             found.lines[row] = line
             row += 1

@@ -163,11 +163,10 @@ class KafkaSource(KafkaReader, Source):
         return self.decode in (None, "json") and layout.target is not None and layout.key is layout.time is None
 
     def blocks(self, most: int = 4096) -> Iterator[Block | Sample | Rejected | None]:
-        items = iter(self)
         if not self.has_blocks:
-            yield from items
+            yield from super().blocks(most)
             return
-        for item in items:
+        for item in iter(self):
             yield item
             while (block := self._next_block(most)) is not None:
                 yield block
