@@ -100,6 +100,28 @@ def _value(text, place):
     return (NULL if behind >= 0 else NONE), 0.0, behind
 
 
+@part
+def _takes(found, row, slot, kind, value, start, stop):
+    """Write down a value in its slot; return whether it is one that may stand there."""
+    width = found.X.shape[1]
+    if slot < 0:  # it is passed over
+        return True
+    if slot < width:
+        if kind > BOOLEAN:
+            return False
+        found.X[row, slot] = value
+        return True
+    which = slot - width
+    if which == TIME:
+        if kind not in (INTEGER, FRACTION):
+            return False
+    elif (kind == NULL and which == TARGET) or (kind == INTEGER and abs(value) >= _EXACT):
+        return False
+    found.others[row, which], found.kinds[row, which] = value, kind
+    found.spans[row, which, 0], found.spans[row, which, 1] = start + 1, stop - 1
+    return True
+
+
 @unlocked_jit
 def read_objects(text, keys, fields, found):
     """Read whole lines; return how many lines, rows and odd lines there are, as far as there is room in `found`.
@@ -144,22 +166,8 @@ def read_objects(text, keys, fields, found):
                 break
             start = _behind_blanks(text, at + 1)
             kind, value, at = _value(text, start)
-            if kind == NONE:
+            if kind == NONE or not _takes(found, row, fields[field, 2], kind, value, start, at):
                 break
-            slot = fields[field, 2]
-            if 0 <= slot < width:
-                if kind > BOOLEAN:
-                    break
-                found.X[row, slot] = value
-            elif slot >= width:
-                which = slot - width
-                if which == TIME:
-                    if kind not in (INTEGER, FRACTION):
-                        break
-                elif (kind == NULL and which == TARGET) or (kind == INTEGER and abs(value) >= _EXACT):
-                    break
-                found.others[row, which], found.kinds[row, which] = value, kind
-                found.spans[row, which, 0], found.spans[row, which, 1] = start + 1, at - 1
             at = _behind_blanks(text, at)
             field += 1
             fits = byte(text, at) == (_COMMA if field < n_fields else _CLOSE)

@@ -64,6 +64,33 @@ def _are_different(found, start, stop, line):
     return True
 
 
+@part
+def _read_label(text, place, label, row, found):
+    """Write down the label of a row; return the place behind it, and whether it is one of its kind."""
+    start, value = place, 0.0
+    if label in (NUMBER, AUTO, INTEGER):
+        value, place, form = read_number(text, place, _POINT)
+        fits = form != OTHER
+        if label == INTEGER:
+            fits &= is_int(value)
+        elif label == AUTO:
+            fits &= form != WHOLE or abs(value) < _EXACT
+        found.whole[row] = form == WHOLE
+    else:
+        letter = byte(text, place)
+        while letter > _SPACE and letter <= _ASCII and letter not in (_HASH, _COLON):
+            place += 1
+            letter = byte(text, place)
+        found.spans[row, 0] = start
+        found.spans[row, 1] = place
+        fits = place > start
+        if label == BOOLEAN:
+            value = boolean(text, start, place)
+            fits &= value >= 0.0
+    found.y[row] = value
+    return place, fits
+
+
 @unlocked_jit
 def read_pairs(text, label, first, most, found):
     """Read whole lines; return how many lines, rows and odd lines there are, as far as there is room in `found`.
@@ -91,27 +118,7 @@ def read_pairs(text, label, first, most, found):
         is_blank = _is_end(text, place)
         fits = row < room and not is_blank
         if fits:
-            start, value = place, 0.0
-            if label in (NUMBER, AUTO, INTEGER):
-                value, place, form = read_number(text, place, _POINT)
-                fits = form != OTHER
-                if label == INTEGER:
-                    fits &= is_int(value)
-                elif label == AUTO:
-                    fits &= form != WHOLE or abs(value) < _EXACT
-                found.whole[row] = form == WHOLE
-            else:
-                letter = byte(text, place)
-                while letter > _SPACE and letter <= _ASCII and letter not in (_HASH, _COLON):
-                    place += 1
-                    letter = byte(text, place)
-                found.spans[row, 0] = start
-                found.spans[row, 1] = place
-                fits = place > start
-                if label == BOOLEAN:
-                    value = boolean(text, start, place)
-                    fits &= value >= 0.0
-            found.y[row] = value
+            place, fits = _read_label(text, place, label, row, found)
             fits &= byte(text, place) in (_SPACE, _TAB)
         stop, last, rises = end, np.int64(-1), True
         while fits:

@@ -81,6 +81,26 @@ def _field_end(text, place, delimiter, quote):
     return place
 
 
+@part
+def _read_number(text, place, kind, slot, point, blank, row, found):
+    """Write down the number of a field; return the place behind it, and whether it is one of its kind."""
+    while byte(text, place) == blank:
+        place += 1
+    value, place, form = read_number(text, place, point)
+    while byte(text, place) == blank:
+        place += 1
+    fits = form != OTHER
+    if kind == INTEGER:
+        fits &= is_int(value)
+    if slot < found.X.shape[1]:
+        found.X[row, slot] = value
+    else:
+        fits &= kind == NUMBER or form != WHOLE or abs(value) < _EXACT
+        found.y[row] = value
+        found.whole[row] = form == WHOLE
+    return place, fits
+
+
 @unlocked_jit
 def read_rows(text, columns, dialect, found):
     """Read whole lines; return how many lines, rows and odd lines there are, as far as there is room in `found`.
@@ -117,20 +137,7 @@ def read_rows(text, columns, dialect, found):
         while fits:
             kind, slot = columns[column, 0], columns[column, 1]
             if kind in (NUMBER, AUTO, INTEGER):
-                while byte(text, place) == blank:
-                    place += 1
-                value, place, form = read_number(text, place, dialect[2])
-                while byte(text, place) == blank:
-                    place += 1
-                fits = form != OTHER
-                if kind == INTEGER:
-                    fits &= is_int(value)
-                if slot < width:
-                    found.X[row, slot] = value
-                else:
-                    fits &= kind == NUMBER or form != WHOLE or abs(value) < _EXACT
-                    found.y[row] = value
-                    found.whole[row] = form == WHOLE
+                place, fits = _read_number(text, place, kind, slot, dialect[2], blank, row, found)
             else:
                 start, place = place, _field_end(text, place, delimiter, quote)
                 if kind == BOOLEAN:
