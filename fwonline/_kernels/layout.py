@@ -57,8 +57,8 @@ GENERIC = 7
 
 # --- what a kernel returns ---
 OK = 0
-# Make room, draw more, watch for drift, give features up; then enter again: nothing was changed.
-NEED_POOL, NEED_NOISE, NEED_LOOK, NEED_NAMES = 1, 2, 3, 4
+# Make room, draw more, give features up; then enter again: nothing was changed.
+NEED_POOL, NEED_NOISE, NEED_NAMES = 1, 2, 4
 # The row is refused; or a Python object that was called back has raised.
 BAD_VALUE, BAD_TARGET, TOO_LARGE, FAILED = -1, -2, -3, -4
 

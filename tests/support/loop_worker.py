@@ -49,7 +49,7 @@ def make_loop(folder: Path, model=None, **options) -> EventLoop:
         model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
     path = folder.parent / "stream.csv"
     asks = path.read_bytes().startswith(b"id,")
-    roles: dict = {"key": "id", "require_target": False} if asks else {}  # a file with keys has no blocks
+    roles: dict = {"key": "id", "require_target": False} if asks else {}  # of questions and answers
     source = CSVSource(path, target="y", converters="number", **roles)
     defaults = {
         "on_error": "skip",
