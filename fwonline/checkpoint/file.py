@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fwonline._folders import sync_folder
 from fwonline.checkpoint import codec
 from fwonline.checkpoint.document import FORMAT, check_format
+from fwonline.checkpoint.folders import sync_folder
 from fwonline.exceptions import CheckpointError
 
 __all__ = ["Checkpoint"]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fwonline._folders import sync_folder
+from fwonline.checkpoint.folders import sync_folder
 from fwonline.exceptions import CheckpointError
 from fwonline.stream.base import Sink
 from fwonline.stream.records import listed
