@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+import types
 import urllib.error
 import urllib.request
 
@@ -64,6 +65,20 @@ def test_a_history_reads_what_is_new_and_stays_small(run):
     assert [row["n"] for row in history.rows] == [5]
 
 
+def test_what_was_written_while_nobody_read_is_not_put_behind_what_was_read(run, monkeypatch):
+    monkeypatch.setattr(live, "WHOLE", 1 << 18)
+    log = run / "log.jsonl"
+    history = live.History(log)
+    log.write_text("".join(line(n) for n in range(1, 1_001)))
+    assert history.read()
+    with open(log, "a") as file:
+        file.writelines(line(n) for n in range(1_001, 8_001))
+    assert history.read()
+    at = [row["n"] for row in history.rows]
+    assert at == sorted(at)
+    assert (at[0], at[-1]) == (1, 8_000)
+
+
 def events(answer):
     """What an answer sends, one after another."""
     for sent in answer:
@@ -108,6 +123,18 @@ def test_who_may_read(run):
     shared = TestClient(live.application(run, "word"), base_url="http://run.example")
     for path in ("/events", "/events?token=", "/events?token=wörd"):
         assert shared.get(path).status_code == 403
+
+
+def test_nothing_is_made_for_who_may_not_read(run, monkeypatch):
+    monkeypatch.setattr(live, "libraries", lambda: pytest.fail("the page is made"))
+    shared = TestClient(live.application(run, "word"), base_url="http://run.example")
+    assert shared.get("/").status_code == 403
+
+
+def test_where_no_port_can_be_handed_on_the_run_does_not_begin(run, monkeypatch):
+    monkeypatch.setattr(process, "os", types.SimpleNamespace(name="nt"))
+    with pytest.raises(OSError, match="live: Windows hands no open port on"), process.showing(run, ("127.0.0.1", 0)):
+        pass
 
 
 def test_elsewhere_a_token_is_asked_for(run, monkeypatch):

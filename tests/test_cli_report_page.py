@@ -161,11 +161,15 @@ def test_a_folder_that_is_half_written(tmp_path, capsys):
     (tmp_path / "log.jsonl").write_text('{"n": 1, "ra')
     assert main(["report", str(tmp_path), "--output", str(tmp_path / "x.html")]) == 2
     assert "log.jsonl: no reports yet; let the run go on for a while" in capsys.readouterr().err
-    (tmp_path / "log.jsonl").write_text('{"n": 1, "rate": 2.0}\n')
+    (tmp_path / "log.jsonl").write_text(f'{{"n": 1, "MAE": 1{"0" * 400}}}\n{{"n": 1{"0" * 400}, "MAE": 1.0}}\n')
+    assert main(["report", str(tmp_path), "--output", str(tmp_path / "x.html")]) == 2
+    assert "log.jsonl: its reports hold no number that could be drawn" in capsys.readouterr().err
+    (tmp_path / "log.jsonl").write_text('{"n": 1, "rate": 2.0, "road": "row by row"}\n')
     (tmp_path / "checkpoint").write_bytes(b"FW")
     (tmp_path / "summary.json").write_text('{"state": "failed", "error": "<b>it</b>"')
     assert main(["report", str(tmp_path), "--output", str(tmp_path / "x.html")]) == 0
     assert len(charts_in((tmp_path / "x.html").read_text())) == 1
+    assert "row by row" not in (tmp_path / "x.html").read_text()  # for the log alone
     (tmp_path / "summary.json").write_text('{"state": "failed", "error": "<b>it</b>"}')
     page.write([tmp_path], load_all([tmp_path]), tmp_path / "x.html")
     assert "failed: &lt;b&gt;it&lt;/b&gt;</p>" in (tmp_path / "x.html").read_text()

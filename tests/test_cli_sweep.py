@@ -3,12 +3,13 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 
 import pytest
 
-from fwonline._cli import IncompleteError
+from fwonline._cli import IncompleteError, interpreter
 from fwonline._cli.compare import names_of, table
 from fwonline._cli.folder import RunFolder
 from fwonline._cli.sweep import Member, sweep
@@ -126,3 +127,12 @@ def test_a_wide_table_goes_on_below(here, capsys):
     assert sum(line.count("finished") for line in lines) == 7
     assert not any("gap_at" in line for line in lines)
     assert names_of(runs)[0] == "radius=1"
+
+
+def test_another_python_looks_for_modules_where_this_one_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the folder of somebody else's definition
+    (tmp_path / "argparse.py").write_text("raise SystemExit(7)")
+    done = subprocess.run([*interpreter(), "-m", "fwonline", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    monkeypatch.setattr(sys, "path", ["", *sys.path])  # as where this one was started by -m, or from a clone
+    assert interpreter() == [sys.executable]

@@ -71,7 +71,7 @@ def _results(folder: RunFolder) -> dict[str, Any]:
     summary, last = folder.read_summary(), last_report(folder.log)
     standing = {**last, **summary}
     if "monitors" not in standing and last:
-        known = {field.name for field in dataclasses.fields(Report)} | {"time", "rejected", "rejected_by"}
+        known = {field.name for field in dataclasses.fields(Report)} | {"time", "rejected", "rejected_by", "road"}
         standing["monitors"] = {key: value for key, value in last.items() if key not in known}
     found = {"state": standing.get("state", "unfinished"), "samples": standing.get("n")}
     if rejected := sum(standing.get("n_rejected", {}).values()):

@@ -96,7 +96,7 @@ class RunMetrics(Observer):
             yield GaugeMetricFamily("fwonline_checkpoint_age_seconds", "Since the last checkpoint was written.", age)
         if report is None:
             return
-        told = "Processor time of the loop's thread by item: reading, learning, monitors, checkpoints; no waiting."
+        told = "Processor time of the loop's thread by item, no waiting; what reads ahead is another thread."
         yield SummaryMetricFamily("fwonline_step_seconds", told, count_value=n, sum_value=self._cpu)
         told = "What writing a checkpoint takes, flushing the sinks included."
         seconds, count = report.checkpoint_seconds, report.n_checkpoints

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fwonline._cli import FolderError
+from fwonline._cli import FolderError, interpreter
 from fwonline._cli.folder import LogWriter, RunFolder
 from fwonline._cli.opening import uncollected
 from fwonline._cli.sweep import Member, combinations, suffix, sweep
@@ -98,7 +98,7 @@ def _sweep(path: Path, every: list[tuple[dict[str, str], StreamDefinition]], opt
         definition.check(folder)
         how = ["--fresh"] * options.fresh + ["--resume"] * (options.resume and RunFolder(folder).is_run)
         values = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        command = [sys.executable, "-m", "fwonline", "run", str(path), "--quiet", "--output", str(folder)]
+        command = [*interpreter(), "-m", "fwonline", "run", str(path), "--quiet", "--output", str(folder)]
         command += [*how, *values, *options.words()]
         if (place := options.metrics or definition.metrics) is not None:  # the others at the ports behind it
             command += ["--metrics-port", f"{place[0]}:{place[1] and place[1] + i}"]

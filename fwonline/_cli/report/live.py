@@ -29,7 +29,7 @@ from fwonline._cli.report.logs import (
     thinned,
 )
 from fwonline._cli.report.page import HOW, curves_of, facts, libraries, whole
-from fwonline._cli.report.process import LOCAL
+from fwonline.definition.permissions import LOOPBACK
 
 __all__ = ["History", "application"]
 
@@ -50,15 +50,21 @@ async function show({ facts, titles, charts }) {
   for (let i = 0; i < charts.length; i++) {
     const { datasets, ...frame } = charts[i], key = JSON.stringify(frame), figure = main.children[i];
     figure.querySelector("figcaption").textContent = titles[i];
-    if (shown[i]?.key === key) {
-      for (const name in datasets) shown[i].view.data(name, datasets[name]);
-      await shown[i].view.runAsync();
-    } else {
-      shown[i]?.finalize();
-      const how = { renderer: "svg", actions: false, ast: true, tooltip: { theme: "light" } };
-      shown[i] = { ...(await vegaEmbed(figure.querySelector(".chart"), charts[i], how)), key };
+    const place = figure.querySelector(".chart");
+    try {
+      if (shown[i]?.key === key) {
+        for (const name in datasets) shown[i].view.data(name, datasets[name]);
+        await shown[i].view.runAsync();
+      } else {
+        shown[i]?.finalize();
+        const how = { renderer: "svg", actions: false, ast: true, tooltip: { theme: "light" } };
+        shown[i] = { ...(await vegaEmbed(place, charts[i], how)), key };
+      }
+      place.dataset.drawn = "yes";
+    } catch (error) {  // of one chart; the others, and what comes later, are drawn all the same
+      place.textContent = `not drawn: ${error}`;
+      shown[i] = null;
     }
-    figure.querySelector(".chart").dataset.drawn = "yes";
   }
 }
 const events = new EventSource("events" + location.search);
@@ -110,7 +116,8 @@ class History:
         about = os.fstat(file.fileno())
         if about.st_ino != self._file or about.st_size < self._place:  # another run's
             self.rows, self.drifts, self._place, self._file = [], [], 0, about.st_ino
-        if about.st_size - self._place > WHOLE:
+        if about.st_size - self._place > WHOLE:  # much was written while nobody read: begin again, from its start on
+            self.rows, self.drifts = [], []
             lines = here_and_there(file, about.st_size)
         else:
             file.seek(self._place)
@@ -179,16 +186,18 @@ def application(run: Path, token: str | None) -> Any:
         return PlainTextResponse("expected the token that the run has shown, as ?token=...\n", 403, plain)
 
     async def front(request: Any) -> Response:
+        if (refused := refusal(request)) is not None:
+            return refused
         if not page:
             body = f'<p id="state">{HOW}</p><div class="wide" id="facts">No report yet.</div><main></main>'
             page.append(whole(run.resolve().name, body, await asyncio.to_thread(libraries), _GLUE, _POLICY))
-        return refusal(request) or HTMLResponse(page[0], headers=plain)
+        return HTMLResponse(page[0], headers=plain)
 
     async def events(request: Any) -> Response:
         return refusal(request) or StreamingResponse(shown.events(), media_type="text/event-stream", headers=plain)
 
     # a name that another site has pointed at this machine is none of its names
-    hosts = [*LOCAL, "[::1]"] if token is None else ["*"]
+    hosts = [*LOOPBACK, "[::1]"] if token is None else ["*"]
     routes = [Route("/", front), Route("/events", events)]
     found = Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)])
     found.state.shown = shown
@@ -214,7 +223,8 @@ def _serve(run: Path, descriptor: int) -> None:
         loop, shown = asyncio.get_running_loop(), app.state.shown
 
         def wait_for_the_end() -> None:
-            sys.stdin.read()
+            while os.read(0, 1):  # no lock is held, which Python would wait for when it exits
+                pass
             loop.call_soon_threadsafe(shown.ended.set)
 
         async def stop() -> None:

@@ -93,7 +93,10 @@ def load(path: Path) -> Log:
         print(f"warning: {folder.log}: {broken:,} broken lines were left out", file=sys.stderr, flush=True)
     if not read:
         raise FolderError(f"{folder.log}: no reports yet; let the run go on for a while")
-    return log_of(path.resolve().name, one_a_sample(read), drifts_of(read))
+    log = log_of(path.resolve().name, one_a_sample(read), drifts_of(read))
+    if not log.columns:
+        raise FolderError(f"{folder.log}: its reports hold no number that could be drawn")
+    return log
 
 
 def log_of(name: str, reports: list[Row], drifts: list[int]) -> Log:
@@ -144,10 +147,10 @@ def report_of(line: bytes) -> Row | None:
     """The report that a line is, with what it holds by part as columns of their own."""
     try:
         row = msgspec.json.decode(line)
-        n = row["n"]
+        n = _float(row["n"])
     except (msgspec.DecodeError, TypeError, KeyError):
         return None
-    if isinstance(n, bool) or not isinstance(n, int | float) or not math.isfinite(n):
+    if not math.isfinite(n):
         return None
     for key, label in (("lags", "lag of"), ("rejected_by", "rejected:")):
         if isinstance(parts := row.pop(key, None), dict):
@@ -224,4 +227,7 @@ def _is_curve(key: str, values: np.ndarray) -> bool:
 
 
 def _float(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    try:
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # an integer beyond every float
+        return math.nan
