@@ -314,7 +314,7 @@ def _add_predict(command: Callable[..., argparse.ArgumentParser]) -> None:
         "missing from the file; with it, the run's metrics tell how good the predictions are.",
     )
     predict.add_argument("run", type=Path, metavar="RUN", help="a run folder, such as runs/phishing")
-    files = "a .csv, .jsonl or .svm file (and .gz); - is standard input (default)"
+    files = "a .csv, .jsonl or .svm file (and .gz), .parquet or .npz; - is standard input (default)"
     predict.add_argument("input", nargs="?", default="-", metavar="FILE", help=files)
     to = "write them to a .csv or .jsonl file (and .gz), not to standard output"
     predict.add_argument("--to", type=_table, metavar="FILE", help=to)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 
 import pytest
 
@@ -80,6 +81,21 @@ def test_new_rows_are_predicted_in_their_order(runs, here, capsys):
     assert err == "20 predictions\n"
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_terminal_shows_predictions_or_how_far_they_are(runs, here, monkeypatch, shown):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    table(here / "new.csv", rows(20))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stdout", out := Terminal())
+    monkeypatch.setattr(sys, "stderr", err := Terminal())
+    assert main(["predict", run_of(runs), "new.csv", *([] if shown else ["--to", "out.csv"])]) == 0
+    assert out.getvalue().count("\n") == (21 if shown else 1)
+    assert ("predicting" in err.getvalue()) != shown
+
+
 def test_targets_tell_how_good_the_predictions_are(runs, here, capsys):
     table(here / "new.csv", rows(40))
     assert main(["predict", run_of(runs), "new.csv", "--to", "out.csv"]) == 0
@@ -142,7 +158,7 @@ def test_a_row_that_cannot_be_predicted_has_an_empty_line(runs, here, capsys):
     ("arguments", "code", "what"),
     [
         (["absent.csv"], 1, "absent.csv: cannot be read: No such file or directory"),
-        (["new.xls"], 2, "new.xls: expected a file that ends in .csv, .tsv, .jsonl, .ndjson"),
+        (["new.xls"], 2, "new.xls: expected a file that ends in .csv, .tsv, .tab, .jsonl, .ndjson"),
         (["empty.csv"], 1, "empty.csv: is empty; expected a header and rows"),
     ],
 )

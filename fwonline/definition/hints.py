@@ -8,7 +8,7 @@ from typing import Any
 
 from fwonline.definition import classes
 
-__all__ = ["instead_of_class", "instead_of_name", "reader_of"]
+__all__ = ["READERS", "instead_of_class", "instead_of_name", "reader_of"]
 
 # A parameter's name, and the modules of what belongs there.
 _KINDS = {
@@ -17,11 +17,12 @@ _KINDS = {
     "optimizer": ("fwonline.optim",),
     "schedule": ("fwonline.optim.schedules",),
 }
-_READERS = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), "CSVSource"),
+#: The endings of files, with the source that reads them.
+READERS = {
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "CSVSource"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSONLinesSource"),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), "SVMLightSource"),
-    ".parquet": "ParquetSource",
+    **dict.fromkeys((".parquet", ".pq"), "ParquetSource"),
     ".npz": "NPZSource",
 }
 _WITHOUT_NUMBER = {
@@ -37,7 +38,8 @@ def reader_of(name: str) -> str | None:
     >>> reader_of("customers.csv.gz"), reader_of("Phishing")
     ('CSVSource', None)
     """
-    return _READERS.get(Path(name.removesuffix(".gz")).suffix.lower())
+    ending = Path(name.removesuffix(".gz")).suffix.lower()
+    return READERS.get(ending, "CSVSource" if ending == ".txt" else None)
 
 
 def instead_of_class(name: str, at: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
+from pathlib import Path
 
 import pytest
 
-from fwonline.definition import load_definition, read_definition
+from fwonline.definition import classes, load_definition, read_definition
 from fwonline.definition.permissions import Permissions, hidden
 from fwonline.exceptions import DefinitionError
 
@@ -238,3 +241,14 @@ def test_one_place_or_several_are_allowed(tmp_path):
     assert one.may_read("A")
     assert not one.may_read("B")
     assert Permissions().obstacle(tmp_path.__class__(os.devnull), tmp_path) == ""
+
+
+def test_what_a_module_exports_stands_in_its_text():
+    n = 0
+    for name in classes._MODULES:
+        module = importlib.import_module(name)
+        listed = classes._ALL.search(Path(module.__file__).read_text(encoding="utf-8"))
+        if listed is not None:
+            assert ast.literal_eval(listed["names"]) == list(module.__all__), name
+            n += 1
+    assert n > 20

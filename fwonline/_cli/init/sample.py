@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from fwonline.definition.hints import READERS
 from fwonline.exceptions import DefinitionError
 from fwonline.stream import CSVSource, JSONLinesSource, Rejected, SVMLightSource
 from fwonline.stream.base import AnySource
@@ -20,11 +21,8 @@ from fwonline.stream.base import AnySource
 __all__ = ["Stream", "first_rows", "is_data"]
 
 _FORMATS = {
-    **dict.fromkeys((".csv", ".tsv", ".tab"), "CSV"),
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON lines"),
-    **dict.fromkeys((".svm", ".svmlight", ".libsvm"), "svmlight"),
-    **dict.fromkeys((".parquet", ".pq"), "Parquet"),
-    ".npz": "NumPy",
+    **{"CSVSource": "CSV", "JSONLinesSource": "JSON lines", "SVMLightSource": "svmlight"},
+    **{"ParquetSource": "Parquet", "NPZSource": "NumPy"},
 }
 _HEAD = 1 << 16
 _DELIMITERS = (",", ";", "\t", "|")
@@ -65,7 +63,7 @@ class Stream:
 
 def is_data(where: str) -> bool:
     """Whether a name is that of data, and of no definition."""
-    return where.startswith("kafka://") or Path(where.lower().removesuffix(".gz")).suffix in _FORMATS
+    return where.startswith("kafka://") or Path(where.lower().removesuffix(".gz")).suffix in READERS
 
 
 def first_rows(where: str, target: str | None, n: int, delimiter: str | None = None) -> Stream:
@@ -171,8 +169,8 @@ def _format(path: Path, head: str) -> str:
     if head.startswith("PK\x03\x04"):
         return "NumPy"
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _FORMATS:
-        return _FORMATS[suffixes[-1]]
+    if suffixes and suffixes[-1] in READERS:
+        return _FORMATS[READERS[suffixes[-1]]]
     lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")]
     if lines and lines[0].lstrip().startswith(("{", "[")):
         return "JSON lines"
@@ -258,7 +256,7 @@ def _of_topic(where: str, target: str | None, n: int) -> Stream:
 def _stem(path: Path) -> str:
     name = path.name
     for suffix in reversed(path.suffixes):
-        if suffix.lower() == ".gz" or suffix.lower() in _FORMATS:
+        if suffix.lower() == ".gz" or suffix.lower() in READERS:
             name = name.removesuffix(suffix)
     return _name(name)
 

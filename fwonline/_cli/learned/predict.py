@@ -12,6 +12,7 @@ from typing import IO, Any
 import msgspec
 from river import base
 
+from fwonline import stream
 from fwonline._cli import FolderError, IncompleteError
 from fwonline._cli.files import ending, replacing, tracked
 from fwonline._cli.folder import RunFolder
@@ -19,32 +20,18 @@ from fwonline._cli.learned.state import load_state
 from fwonline._cli.view import number
 from fwonline._pipeline import final_estimator
 from fwonline.definition import classes, read_definition
+from fwonline.definition.hints import READERS
 from fwonline.exceptions import DefinitionError, SampleError
 from fwonline.loop._calls import FAULTS, calls
 from fwonline.monitors import Metric
 from fwonline.monitors.metric import gives_probabilities
-from fwonline.stream import (
-    CSVSource,
-    JSONLinesSource,
-    NPZSource,
-    ParquetSource,
-    Rejected,
-    Sample,
-    Source,
-    SVMLightSource,
-)
+from fwonline.stream import CSVSource, JSONLinesSource, ParquetSource, Rejected, Sample, Source
 from fwonline.stream.records import RecordLayout
 
 __all__ = ["FORMATS", "predict"]
 
 #: The endings of files, with what reads them.
-FORMATS: dict[str, type[Source]] = {
-    **dict.fromkeys((".csv", ".tsv"), CSVSource),
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), JSONLinesSource),
-    **dict.fromkeys((".svm", ".svmlight", ".libsvm"), SVMLightSource),
-    ".parquet": ParquetSource,
-    ".npz": NPZSource,
-}
+FORMATS: dict[str, type[Source]] = {each: getattr(stream, name) for each, name in READERS.items()}
 _MANY = 20  # classes, whose probabilities are not written one by one
 _SHOWN = 5  # samples without a prediction that are told of
 _ROLES = ("target", "key", "time", "features", "drop")  # what the sources of records share
@@ -83,7 +70,8 @@ def predict(run: Path, path: str, to: Path | None = None, like: str | None = Non
         write = lines(file, predictor.classes, has_key=_keyed(source))
         if first is not None:
             write(first)
-        for line in tracked(predictions, "predicting"):
+        # a terminal on which predictions appear has no place for more
+        for line in predictions if file.isatty() else tracked(predictions, "predicting"):
             write(line)
         file.flush()
     if predictor.errors:
@@ -174,7 +162,7 @@ def _source(run: Path, path: str, like: str | None) -> Source:
         raise DefinitionError(f"{what} {', '.join(FORMATS)}" + (" (and .gz)" if path != "-" else ""))
     known = classes.parameters(cls).keys() - {"path", "name", "class"}
     same = {key: value for key, value in spec.items() if key in known and (cls is former or key in _ROLES)}
-    if cls is CSVSource and (like or ending(Path(path))) == ".tsv":
+    if cls is CSVSource and (like or ending(Path(path))) in (".tsv", ".tab"):
         same.setdefault("delimiter", "\t")
     if not isinstance(same.get("key", ""), str):  # a Kafka message's own
         del same["key"]
