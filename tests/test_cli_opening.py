@@ -47,7 +47,7 @@ def loaded(tmp_path_factory):
         *(
             "fwonline.optim.hindsight",
             "fwonline.optim.composite.base",
-            "fwonline._cli.figure",
+            "fwonline._cli.report",
             "fwonline.stream.sinks",
             "fwonline.stream.arrays",
         ),
@@ -118,12 +118,17 @@ def test_a_package_waits_until_it_is_asked(package):
     assert package.here()
     assert {"First", "Two", "two", "here"} <= set(dir(package))
     assert not {"waits.one", "waits.two"} & set(sys.modules)
-    assert package.First == 1
+    assert package.one.One == package.First == 1  # a module of which a name waits is there, too
     assert "waits.two" not in sys.modules
     assert package.Two == package.two.Two == 2
     assert not hasattr(package, "three")
     with pytest.raises(AttributeError, match=r"module 'waits' has no attribute 'One'"):
         _ = package.One
+
+
+@pytest.mark.parametrize("package", ["from .one import One\ndef here(of: int): ..."], indirect=True)
+def test_what_is_run_is_compiled_as_it_stands(package):
+    assert package.here.__annotations__ == {"of": int}  # this package has no annotations that wait
 
 
 @pytest.mark.parametrize(

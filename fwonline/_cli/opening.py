@@ -99,7 +99,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
             return
         module.__class__ = _Package
         vars(module)["_places"] = places
-        exec(compile(ast.Module(rest, []), self.path, "exec"), vars(module))
+        exec(compile(ast.Module(rest, []), self.path, "exec", dont_inherit=True), vars(module))
 
     def _may_wait(self, rest: list[ast.stmt], places: dict[str, tuple[str, str]]) -> bool:
         """Whether the names may wait: whether nothing else there uses one, and no module hides one.
@@ -117,7 +117,11 @@ class _Package(types.ModuleType):
     """A package that knows the module of each of its names, and what it is called there: ``_places``."""
 
     def __getattr__(self, name: str) -> Any:
-        if name not in (places := vars(self)["_places"]):
+        places = vars(self)["_places"]
+        if name not in places:
+            inner = f"{self.__name__}.{name}"
+            if any(f"{where}.".startswith(f"{inner}.") for where, _ in places.values()):
+                return importlib.import_module(inner)  # a module that the ``__init__`` would have imported on its way
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         where, there = places[name]
         is_module = where == self.__name__
