@@ -16,7 +16,7 @@ COMPILED = PACKAGE / "_kernels" / "__pycache__" / "compiled.sha256"
 TESTS = Path(__file__).parent
 # Whose results a processor's rounding could change.
 NUMERICS = ("cluster", "covariance", "kernels", "linear_model", "monitors", "optim", "reco", "sets")
-DECORATORS = ("jit", "fast_jit", "unlocked_jit", "part", "fast_part", "njit")
+DECORATORS = ("jit", "fast_jit", "unlocked_jit", "part", "fast_part", "open_part", "inner", "fast_inner", "njit")
 
 # The test command must not depend on luck: what fails, fails everywhere. `python -m tools.soak properties` draws anew.
 settings.register_profile("fixed", derandomize=True, database=None)
