@@ -195,7 +195,8 @@ class Learner:
         """
         assert self.player is not None
         start, model = block.taken, self.model
-        stop = start + int(min(most, self._clean - start, *(monitor.most_together() for monitor in self.monitors)))
+        together = (max(1, monitor.most_together()) for monitor in self.monitors)  # none would be asked for ever
+        stop = start + int(min(most, self._clean - start, *together))
         X, y = rows_of(block, start, stop)
         try:
             y_pred, why = self.player.play_block(X, y, block.names, probabilities=self.has_probabilities)

@@ -481,3 +481,16 @@ def test_targets_are_not_kept_as_labels():
     loop = EventLoop(BlockSource(items), regressor(), check_values=False)
     assert loop.run().n_learned == 200
     assert not loop._learner._met
+
+
+class Never(Sum):
+    def most_together(self):
+        return 0
+
+    def update_many(self, y_true, y_pred, *, model=None):
+        self.n += len(y_true)
+
+
+def test_a_monitor_that_takes_no_sample_gets_one():
+    loop = EventLoop(BlockSource(list(rows(50))), regressor(), [Never()])
+    assert loop.run().monitors["n_seen"] == 50
