@@ -101,7 +101,8 @@ def test_each_answer_meets_its_question_once_though_workers_die_and_come(pair, m
         pair.topics, pair.bootstrap, pair.group, pair.states, make_topic(), options={"transactional": transactional}
     )
     count = 240
-    workers = [CONTEXT.Process(target=work, args=(pair,), daemon=True) for _ in range(3)]
+    running = [CONTEXT.Event() for _ in range(3)]
+    workers = [CONTEXT.Process(target=work, args=(pair, event), daemon=True) for event in running]
     try:
         for worker in workers[:2]:
             worker.start()
@@ -115,7 +116,8 @@ def test_each_answer_meets_its_question_once_though_workers_die_and_come(pair, m
                 assert time.monotonic() < deadline, source.committed()
                 assert all(worker.is_alive() for worker in workers[1:])
                 time.sleep(0.1)
-        for worker in workers[1:]:
+        for worker, event in zip(workers[1:], running[1:], strict=True):
+            assert event.wait(60)
             worker.terminate()
             worker.join(15)
             assert worker.exitcode == 0

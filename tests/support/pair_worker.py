@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fwonline.checkpoint import codec
-from fwonline.loop import GroupLoop
+from fwonline.loop import GroupLoop, Observer, Report
 from fwonline.stream import KafkaGroupSource, KafkaSink
 from tools.soak.trial import SESSION
 from tools.soak.worker import Ledger, make_model
@@ -49,7 +49,17 @@ class Pair:
         return GroupLoop(source, make_model(), [Joins()], sinks, states=self.states, **options)
 
 
-def work(pair: Pair) -> None:
+class Announced(Observer):
+    """Sets an event once the loop runs, and a signal ends it in order: until then one would kill the process."""
+
+    def __init__(self, event: Any):
+        self.event = event
+
+    def on_report(self, report: Report) -> None:
+        self.event.set()
+
+
+def work(pair: Pair, running: Any) -> None:
     """Work until a signal."""
     with pair.source() as source:
-        pair.worker(source).run()
+        pair.worker(source, observers=[Announced(running)], report_every=0.1).run()
